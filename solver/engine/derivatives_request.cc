@@ -85,9 +85,4 @@ int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProb
           static_cast<int64_t>(tangents) * solution);
 }
 
-std::string Mebibytes(int64_t bytes) {
-  constexpr int64_t kMebibyte = int64_t{1} << 20;
-  return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
-}
-
 }  // namespace sap

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "solver/differentiate.h"
@@ -39,8 +38,5 @@ EngineStatus CheckMemory(size_t cotangents, size_t tangents, const ContactProble
                          const EngineLimits& limits);
 // That bound.
 int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProblemView& problem);
-
-// As above: a whole number of MiB, rounded up.
-std::string Mebibytes(int64_t bytes);
 
 }  // namespace sap

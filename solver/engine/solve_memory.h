@@ -5,7 +5,7 @@
 
 #include "solver/engine/engine_error.h"
 #include "solver/engine/engine_limits.h"
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap {
 

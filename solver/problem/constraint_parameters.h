@@ -1,7 +1,8 @@
-// Numbers of a checked problem that contacts and rows have by themselves.
+// Numbers of a checked problem that contacts, rows and pairs of coupled trees have by themselves.
 #pragma once
 
 #include <array>
+#include <cstdint>
 
 namespace sap {
 
@@ -40,6 +41,14 @@ struct RowEntry {
   int dof;  // of the tree
 
   bool operator==(const RowEntry&) const = default;
+};
+
+// Two trees a > b with the block A_ab, n_a x n_b row-major.
+struct CoupledPair {
+  int a, b;
+  int64_t block_start;  // into the blocks of all pairs
+
+  bool operator==(const CoupledPair&) const = default;
 };
 
 }  // namespace sap

@@ -17,7 +17,12 @@ void ContactLayout::Build(const ContactProblem& problem, const Islands& islands,
   OrderContacts(problem, islands, kind);
   if (order_.empty()) return;
   FindGroups(problem, islands, dofs, num_rows);
-  FindCouplings(problem);
+  ListCouplings(
+      static_cast<int>(groups_.size()),
+      [this](int g) {
+        return IndexRange{groups_[g].part_begin, groups_[g].part_end};
+      },
+      [this](int part) { return parts_[part].slot; }, &couplings_);
   ListSides(islands.num_slots());
   FindIslandRanges(islands);
 }
@@ -135,16 +140,6 @@ void ContactLayout::StartGroup(std::span<const int> dofs, int contact, int64_t s
   }
   groups_.push_back(
       {part, static_cast<int>(parts_.size()), contact, contact, column, jacobian_size_, source});
-}
-
-void ContactLayout::FindCouplings(const ContactProblem& problem) {
-  for (int g = 0; g < static_cast<int>(groups_.size()); ++g) {
-    AppendCouplings(
-        g, groups_[g].part_begin, groups_[g].part_end,
-        [this](int part) { return parts_[part].slot; }, &couplings_);
-  }
-  // Those of two trees ascend with the groups.
-  if (problem.most_trees_of_contact() > 2) SortCouplings(&couplings_);
 }
 
 void ContactLayout::ListSides(int num_slots) {

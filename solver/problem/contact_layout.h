@@ -46,7 +46,6 @@ struct ContactRange {
   int group_begin{0}, group_end{0};
   int contact_begin{0}, contact_end{0};
 
-  bool empty() const { return group_begin == group_end; }
   int num_contacts() const { return contact_end - contact_begin; }
 };
 
@@ -108,7 +107,6 @@ class ContactLayout {
   void FindGroups(const ContactProblem& problem, const Islands& islands, std::span<const int> dofs,
                   int num_rows);
   void StartGroup(std::span<const int> dofs, int contact, int64_t source);
-  void FindCouplings(const ContactProblem& problem);
   void ListSides(int num_slots);
   void FindIslandRanges(const Islands& islands);
 

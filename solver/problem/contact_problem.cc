@@ -9,6 +9,11 @@ std::string ProblemError::Message() const {
   return field + "[" + std::to_string(index) + "] " + reason;
 }
 
+std::string Mebibytes(int64_t bytes) {
+  constexpr int64_t kMebibyte = int64_t{1} << 20;
+  return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
+}
+
 tl::expected<void, ProblemError> ContactProblemReader::Read() {
   p_.ClearLists();
   ReadScalars();

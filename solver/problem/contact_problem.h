@@ -10,11 +10,8 @@
 // their contacts into Jacobians. Nothing after this checks input again.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <tl/expected.hpp>
 #include <vector>
 

@@ -8,12 +8,10 @@
 namespace sap {
 
 void CoupledTrees::Clear() {
+  if (empty()) return;
   pairs_.clear();
   blocks_.clear();
-  component_of_tree_.clear();
-  place_of_tree_.clear();
-  first_tree_.assign(1, 0);
-  trees_.clear();
+  components_.Find(JoinedTrees(), true);
 }
 
 void CoupledTrees::Assign(std::span<const int32_t> a, std::span<const int32_t> b,
@@ -26,44 +24,8 @@ void CoupledTrees::Assign(std::span<const int32_t> a, std::span<const int32_t> b
     start += static_cast<int64_t>(dofs[a[k]]) * dofs[b[k]];
   }
   blocks_.assign(blocks.begin(), blocks.end());
-  FindComponents(static_cast<int>(dofs.size()));
+  components_.Find({.num_trees = static_cast<int>(dofs.size()), .coupled = pairs_}, true);
   FindPairsOfComponents();
-}
-
-int CoupledTrees::Root(int tree) {
-  while (parent_[tree] != tree) tree = parent_[tree] = parent_[parent_[tree]];
-  return tree;
-}
-
-// By their lowest trees, which are the roots.
-void CoupledTrees::FindComponents(int num_trees) {
-  parent_.resize(num_trees);
-  std::iota(parent_.begin(), parent_.end(), 0);
-  component_of_tree_.assign(num_trees, -1);
-  for (const CoupledPair& pair : pairs_) {
-    const int a = Root(pair.a);
-    const int b = Root(pair.b);
-    parent_[std::max(a, b)] = std::min(a, b);
-    component_of_tree_[pair.a] = component_of_tree_[pair.b] = 0;
-  }
-  place_of_tree_.assign(num_trees, -1);
-  for (int tree = 0; tree < num_trees; ++tree) {
-    if (component_of_tree_[tree] < 0) continue;
-    const int root = Root(tree);
-    if (root == tree) {
-      component_of_tree_[tree] = num_components();
-      first_tree_.push_back(0);
-    } else {
-      component_of_tree_[tree] = component_of_tree_[root];
-    }
-    place_of_tree_[tree] = first_tree_[component_of_tree_[tree] + 1]++;
-  }
-  std::partial_sum(first_tree_.begin(), first_tree_.end(), first_tree_.begin());
-  trees_.resize(first_tree_.back());
-  for (int tree = 0; tree < num_trees; ++tree) {
-    if (component_of_tree_[tree] < 0) continue;
-    trees_[first_tree_[component_of_tree_[tree]] + place_of_tree_[tree]] = tree;
-  }
 }
 
 void CoupledTrees::FindPairsOfComponents() {

@@ -1,9 +1,9 @@
 // Trees whose dynamics matrices are coupled: the parts of one body, as the nodes of a mesh or the
 // limbs of a robot, each given as a tree of its own with the blocks of A between them.
 //
-// A is then block sparse over trees instead of block diagonal. A component is a set of trees that
-// couplings connect, directly or through others; its A is factored as one matrix along a plan of
-// its pattern,
+// A is then block sparse over trees instead of block diagonal. A component is an island of
+// couplings alone: trees that they connect, directly or through others. Its A is factored as one
+// matrix along a plan of its pattern,
 //
 //   A = L L',   J A^-1 J' = Y' Y,   Y = L^-1 J'
 //
@@ -17,16 +17,9 @@
 
 #include "solver/cholesky/half_solve.h"
 #include "solver/cholesky/plan_cache.h"
+#include "solver/problem/islands.h"
 
 namespace sap {
-
-// Two trees a > b with the block A_ab, n_a x n_b row-major.
-struct CoupledPair {
-  int a, b;
-  int64_t block_start;  // into blocks()
-
-  bool operator==(const CoupledPair&) const = default;
-};
 
 // Copies share the factors until one of them is read anew. Storage only grows.
 class CoupledTrees {
@@ -35,18 +28,22 @@ class CoupledTrees {
   std::span<const CoupledPair> pairs() const { return pairs_; }  // by a, then by b
   std::span<const double> blocks() const { return blocks_; }
 
-  int num_components() const { return static_cast<int>(first_tree_.size()) - 1; }
+  int num_components() const { return components_.count(); }
   // The component of a tree, or body; -1: no other tree is coupled with it.
   int component_of(int tree) const {
-    const bool may_be_coupled = tree < static_cast<int>(component_of_tree_.size());
-    return may_be_coupled ? component_of_tree_[tree] : -1;
+    const std::span<const int> component_of_tree = components_.island_of_tree();
+    const bool may_be_coupled = tree < static_cast<int>(component_of_tree.size());
+    return may_be_coupled ? component_of_tree[tree] : -1;
   }
   std::span<const int> trees_of(int component) const {  // ascending
-    return std::span(trees_).subspan(first_tree_[component],
-                                     first_tree_[component + 1] - first_tree_[component]);
+    const std::span<const int> first = components_.first_slot();
+    return components_.tree_of_slot().subspan(first[component],
+                                              first[component + 1] - first[component]);
   }
   // The number of a tree in its component, which is that of its block in the factor.
-  int place_of(int tree) const { return place_of_tree_[tree]; }
+  int place_of(int tree) const {
+    return components_.slot_of_tree()[tree] - components_.first_slot()[component_of(tree)];
+  }
   HalfSolveFactor factor(int component) const {
     const Factor& of = factors_[component];
     return {**of.plan, of.places, *of.cholesky};
@@ -69,21 +66,15 @@ class CoupledTrees {
     std::shared_ptr<BlockCholesky<double>> cholesky;
   };
 
-  void FindComponents(int num_trees);
-  int Root(int tree);
   void FindPairsOfComponents();
 
   std::vector<CoupledPair> pairs_;
   std::vector<double> blocks_;
-  std::vector<int> component_of_tree_;
-  std::vector<int> place_of_tree_;
-  std::vector<int> first_tree_{0};  // [components + 1]
-  std::vector<int> trees_;          // by component
-  std::vector<int> first_pair_;     // [components + 1]
+  Islands components_;
+  std::vector<int> first_pair_;  // [components + 1]
   std::vector<int> pairs_by_component_;
   std::shared_ptr<PlanCache> plans_;             // made where there are couplings
   std::vector<Factor> factors_;                  // not fewer than components
-  std::vector<int> parent_;                      // scratch
   std::vector<int> sizes_, edge_a_, edge_b_;     // scratch: the pattern of a component
   std::vector<double> diagonal_, off_diagonal_;  // scratch: its values
 };

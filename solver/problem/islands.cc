@@ -3,7 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "solver/problem/contact_problem.h"
+
 namespace sap {
+
+JoinedTrees JoinedTrees::Of(const ContactProblem& problem) {
+  return {problem.num_trees(), problem.contact_start(), problem.contact_trees(),
+          problem.row_start(), problem.row_entries(),   problem.coupled_trees().pairs()};
+}
 
 int Islands::Root(int tree) {
   int* const parent = parent_.data();

@@ -10,23 +10,22 @@
 #include <span>
 #include <vector>
 
-#include "solver/problem/contact_problem.h"
+#include "solver/problem/constraint_parameters.h"
 
 namespace sap {
 
+class ContactProblem;
+
 // The trees that each contact, each row and each coupling of dynamics matrices touches.
 struct JoinedTrees {
-  int num_trees;
-  std::span<const int64_t> contact_start;  // [C + 1]
-  std::span<const int> contact_trees;
-  std::span<const int64_t> row_start;  // [R + 1]
-  std::span<const RowEntry> row_entries;
-  std::span<const CoupledPair> coupled;
+  int num_trees{0};
+  std::span<const int64_t> contact_start{};  // [C + 1]
+  std::span<const int> contact_trees{};
+  std::span<const int64_t> row_start{};  // [R + 1]
+  std::span<const RowEntry> row_entries{};
+  std::span<const CoupledPair> coupled{};
 
-  static JoinedTrees Of(const ContactProblem& problem) {
-    return {problem.num_trees(), problem.contact_start(), problem.contact_trees(),
-            problem.row_start(), problem.row_entries(),   problem.coupled_trees().pairs()};
-  }
+  static JoinedTrees Of(const ContactProblem& problem);
 };
 
 // Storage only grows.

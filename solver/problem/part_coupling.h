@@ -22,17 +22,20 @@ struct PartCoupling {
   int part_low, part_high;
 };
 
-// Appends those of any two of the parts [begin, end) of a unit, whose slots slot_of(part) ascend.
-template <typename SlotOf>
-void AppendCouplings(int unit, int begin, int end, SlotOf&& slot_of,
-                     std::vector<PartCoupling>* couplings) {
-  for (int a = begin; a < end; ++a) {
-    for (int b = a + 1; b < end; ++b) couplings->push_back({slot_of(a), slot_of(b), unit, a, b});
+// Lists those of any two parts of each unit, by pair of trees, then by unit. Unit u has the parts
+// parts_of(u), whose slots slot_of(part) ascend.
+template <typename PartsOf, typename SlotOf>
+void ListCouplings(int units, PartsOf&& parts_of, SlotOf&& slot_of,
+                   std::vector<PartCoupling>* couplings) {
+  couplings->clear();
+  for (int unit = 0; unit < units; ++unit) {
+    const IndexRange parts = parts_of(unit);
+    for (int a = parts.begin; a < parts.end; ++a) {
+      for (int b = a + 1; b < parts.end; ++b) {
+        couplings->push_back({slot_of(a), slot_of(b), unit, a, b});
+      }
+    }
   }
-}
-
-// By pair of trees, then by unit.
-inline void SortCouplings(std::vector<PartCoupling>* couplings) {
   const auto key = [](const PartCoupling& c) { return std::tuple(c.low, c.high, c.unit); };
   if (!std::ranges::is_sorted(*couplings, {}, key)) std::ranges::sort(*couplings, {}, key);
 }

@@ -31,4 +31,7 @@ struct ProblemError {
   std::string Message() const;
 };
 
+// As messages have sizes, rounded up: "12 MiB".
+std::string Mebibytes(int64_t bytes);
+
 }  // namespace sap

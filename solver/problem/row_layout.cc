@@ -1,5 +1,7 @@
 #include "solver/problem/row_layout.h"
 
+#include <numeric>
+
 #include "solver/problem/counting_sort.h"
 
 namespace sap {
@@ -20,7 +22,12 @@ void RowLayout::Build(const ContactProblem& problem, const Islands& islands, Con
     range.end = row + 1;
   }
   ListPartsOfSlots(islands.num_slots());
-  FindCouplings();
+  ListCouplings(
+      num_rows(),
+      [this](int row) {
+        return IndexRange{part_start_[row], part_start_[row + 1]};
+      },
+      [this](int part) { return parts_[part].slot; }, &couplings_);
 }
 
 // By the first tree, then by number. Slots run island by island, so rows do.
@@ -62,15 +69,6 @@ void RowLayout::ListPartsOfSlots(int num_slots) {
   SortByKey(unsorted_, num_slots, slot_of, &count_, &slot_parts_);
   slot_start_.assign(1, 0);
   slot_start_.insert(slot_start_.end(), count_.begin(), count_.end() - 1);
-}
-
-void RowLayout::FindCouplings() {
-  for (int row = 0; row < num_rows(); ++row) {
-    AppendCouplings(
-        row, part_start_[row], part_start_[row + 1], [this](int part) { return parts_[part].slot; },
-        &couplings_);
-  }
-  SortCouplings(&couplings_);
 }
 
 }  // namespace sap

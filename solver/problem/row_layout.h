@@ -51,7 +51,6 @@ class RowLayout {
   void OrderRows(const ContactProblem& problem, const Islands& islands, ConstraintKind kind);
   void SplitRow(const ContactProblem& problem, const Islands& islands, int row);
   void ListPartsOfSlots(int num_slots);
-  void FindCouplings();
 
   std::vector<int> order_;
   std::vector<RowPart> parts_;
