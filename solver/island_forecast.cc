@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "solver/cholesky/dense_cholesky.h"
 #include "solver/problem/islands.h"
 
 namespace sap {

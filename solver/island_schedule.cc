@@ -42,7 +42,7 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   for (int i = 0; i < count; ++i) {
     task_flops += flops_[island_[i]];
     const int islands = i + 1 - task_start_.back();
-    // Lone bodies fill their vectors.
+    // Islands of one body fill their vectors.
     const bool fills = islands < kMaxSingleBodyIslands || islands % kMaxSingleBodyIslands == 0;
     if ((task_flops < kTaskFlops || !fills) && i + 1 < count) continue;
     task_start_.push_back(i + 1);

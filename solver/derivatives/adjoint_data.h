@@ -11,30 +11,16 @@
 
 namespace sap {
 
-// One vector for each constraint of a pool, whatever its law.
+// A matrix for each constraint of a pool, whatever its law.
 template <int rows>
-struct ConstraintVectors {
-  using Vector = LawVector<rows>;
-  std::vector<Vector> values;
-
-  void resize(size_t size) { values.resize(size); }
-  const Vector& At(int i) const { return values[i]; }
-  void Set(int i, const Vector& value) { values[i] = value; }
-};
-
-template <int rows>
-struct ConstraintMatrices {
-  std::vector<LawMatrix<rows>> values;
-
-  void resize(size_t size) { values.resize(size); }
-  const LawMatrix<rows>& At(int i) const { return values[i]; }
+struct ConstraintMatrices : ConstraintArray<LawMatrix<rows>> {
   // The matrices as the kernels of Jacobians take them, of which those of three rows are fastest.
   struct Blocks {
     const ConstraintMatrices& matrices;
     auto At(int i) const {
       const LawMatrix<rows>& G = matrices.At(i);
       if constexpr (rows == 3) {
-        return SymmetricMatrix3<double>{G(0, 0), G(0, 1), G(1, 1), G(0, 2), G(1, 2), G(2, 2)};
+        return ToSymmetricMatrix(G);
       } else {
         return G;
       }

@@ -7,18 +7,17 @@ namespace sap {
 
 namespace {
 
-class DelassusPass {
+class DelassusSlopes : DerivativePass {
  public:
-  explicit DelassusPass(const DerivativeScope& scope)
-      : scope_(scope), view_(scope.view), delassus_(scope.delassus()) {}
+  explicit DelassusSlopes(const DerivativeScope& scope) : DerivativePass(scope) {}
 
   double Run(bool with_inverses) {
     if (with_inverses || view_.range().num_rows > 0) InvertTrees();
     double margin = 1;
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
-      std::vector<DerivativeSums>& sums = scope_.adjoint->pools[pool].sums;
-      ForChunks(view_.arena, range.unit_begin, range.unit_end, kSlopePairs,
+      std::vector<DerivativeSums>& sums = adjoint_.pools[pool].sums;
+      ForChunks(view_.arena, range.unit_begin, range.unit_end, kSlopeUnits,
                 [&](int begin, int end, int chunk) {
                   double& least = sums[range.begin + chunk].kink_margin;
                   least = 1;
@@ -29,7 +28,7 @@ class DelassusPass {
                   });
                 });
       for (const DerivativeSums& part :
-           kSlopePairs.Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
+           kSlopeUnits.Parts(sums, range.begin, range.unit_begin, range.unit_end)) {
         margin = std::min(margin, part.kink_margin);
       }
     });
@@ -46,26 +45,26 @@ class DelassusPass {
                   if (delassus_.IsCoupled(slot)) continue;
                   ForSize(graph.dofs()[slot], [&](auto n) {
                     delassus_.Invert(slot, n,
-                                     scope_.adjoint->A_inverse.data() + graph.matrix_start()[slot]);
+                                     adjoint_.A_inverse.data() + graph.matrix_start()[slot]);
                   });
                 }
               });
   }
   template <int index>
   void SetDelassus(PoolIndex<index> pool, int unit, int i) {
-    auto& adjoint = scope_.adjoint->pools[pool];
+    auto& adjoint = adjoint_.pools[pool];
     const int number = view_.layout(pool).order()[i];
     adjoint.w_by_W.values[i] = {};
     adjoint.w[i] = 0;
     if (!scope_.InputsOf(pool, i).NeedsDelassus()) return;
     if constexpr (IsRow(pool)) {
-      adjoint.w[i] = scope_.problem.rows()[number].given_w * scope_.unit();
+      adjoint.w[i] = problem_.rows()[number].given_w * unit_;
       if (adjoint.w[i] != 0) return;
       adjoint.w[i] = RowDelassus(pool, unit);
       adjoint.w_by_W.values[i](0, 0) = scope_.hold_delassus ? 0 : 1;
     } else {
       adjoint.w[i] = view_.model.w[number];
-      if (scope_.hold_delassus || scope_.problem.given_w()[number] != 0) return;
+      if (scope_.hold_delassus || problem_.given_w()[number] != 0) return;
       constexpr int kRows = PoolAt<index>::Laws::kRows;
       const ContactLayout& layout = view_.layout(pool);
       const ContactGroup& group = layout.groups()[unit];
@@ -93,7 +92,7 @@ class DelassusPass {
   template <int index>
   double KinkMargin(PoolIndex<index> pool, int i) const {
     const auto& laws = view_.model.pools[pool].laws;
-    const auto& v_c = scope_.data.pools[pool].v_c;
+    const auto& v_c = data_.pools[pool].v_c;
     const auto inputs = scope_.InputsOf(pool, i);
     LeastMargin rules;
     laws.Make(inputs, inputs, rules);
@@ -104,16 +103,12 @@ class DelassusPass {
     }
     return laws.KinkMargin(i, v_c, scales);
   }
-
-  const DerivativeScope& scope_;
-  const IslandView& view_;
-  const DelassusEstimate delassus_;
 };
 
 }  // namespace
 
 double SetDelassusSlopes(const DerivativeScope& scope, bool with_inverses) {
-  return DelassusPass(scope).Run(with_inverses);
+  return DelassusSlopes(scope).Run(with_inverses);
 }
 
 }  // namespace sap

@@ -37,6 +37,27 @@ struct DerivativeScope {
   }
 };
 
+// The members that the classes of derivatives share.
+class DerivativePass {
+ protected:
+  explicit DerivativePass(const DerivativeScope& scope)
+      : scope_(scope),
+        problem_(scope.problem),
+        view_(scope.view),
+        data_(scope.data),
+        adjoint_(*scope.adjoint),
+        unit_(scope.unit()),
+        delassus_(scope.delassus()) {}
+
+  const DerivativeScope& scope_;
+  const ContactProblem& problem_;
+  const IslandView& view_;
+  const SapData& data_;
+  AdjointData& adjoint_;
+  const double unit_;
+  const DelassusEstimate delassus_;
+};
+
 // Calls body(unit, i) for constraints of units [begin, end) of a pool.
 template <int index, typename Body>
 inline void ForConstraintsOfUnits(const IslandView& view, PoolIndex<index> pool, int begin, int end,

@@ -12,6 +12,8 @@
 // change with v.
 #include "solver/derivatives/island_gradient.h"
 
+#include <algorithm>
+
 #include "solver/derivatives/island_numbers.h"
 
 namespace sap {
@@ -22,18 +24,10 @@ double ValueOr0(std::span<const double> values, int64_t i) {
   return values.empty() ? 0 : values[i];
 }
 
-class IslandGradient {
+class IslandGradient : DerivativePass {
  public:
   IslandGradient(const DerivativeScope& scope, const Cotangent& cotangent, Gradient* gradient)
-      : scope_(scope),
-        problem_(scope.problem),
-        view_(scope.view),
-        data_(scope.data),
-        adjoint_(*scope.adjoint),
-        cotangent_(cotangent),
-        gradient_(*gradient),
-        unit_(scope.unit()),
-        delassus_(scope.delassus()) {}
+      : DerivativePass(scope), cotangent_(cotangent), gradient_(*gradient) {}
 
   StepStatus Run(HessianSystem* system, SharedInputs* shared) {
     StartWithImpulses();
@@ -197,11 +191,9 @@ class IslandGradient {
   template <int index>
   void WriteRowJacobian(PoolIndex<index> pool, int row, double gamma, double q) {
     const RowLayout& layout = view_.layout(pool);
-    const std::span<const RowPart> parts = layout.parts_of_row(row);
-    double* J_bar = gradient_.problem.row_coefficients.data() +
-                    problem_.row_start()[layout.order()[row]] - parts.front().entry_begin;
+    double* J_bar = ByEntries(problem_, layout, row, gradient_.problem.row_coefficients);
     const double W_bar = adjoint_.pools[pool].W_bar.At(row)(0, 0);
-    for (const RowPart& part : parts) {
+    for (const RowPart& part : layout.parts_of_row(row)) {
       const double* v = data_.v.data() + view_.graph.velocity_start()[part.slot];
       const double* lambda = adjoint_.lambda.data() + view_.graph.velocity_start()[part.slot];
       for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
@@ -225,10 +217,8 @@ class IslandGradient {
     ForCoupledColumns(
         scope_, pool, unit, i, HalfSolve::Fronts::kVisited, [&](const CoupledColumns& X) {
           if constexpr (IsRow(pool)) {
-            const std::span<const RowPart> parts = layout.parts_of_row(unit);
-            double* J_bar = gradient_.problem.row_coefficients.data() +
-                            problem_.row_start()[layout.order()[unit]] - parts.front().entry_begin;
-            for (const RowPart& part : parts) {
+            double* J_bar = ByEntries(problem_, layout, unit, gradient_.problem.row_coefficients);
+            for (const RowPart& part : layout.parts_of_row(unit)) {
               if (!X.Has(part.slot)) continue;
               for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
                 J_bar[e] += 2 * W_bar(0, 0) * X.At(part.slot, layout.dof()[e])[0];
@@ -379,15 +369,8 @@ class IslandGradient {
     });
   }
 
-  const DerivativeScope& scope_;
-  const ContactProblem& problem_;
-  const IslandView& view_;
-  const SapData& data_;
-  AdjointData& adjoint_;
   const Cotangent& cotangent_;
   Gradient& gradient_;
-  const double unit_;
-  const DelassusEstimate delassus_;
 };
 
 }  // namespace

@@ -135,6 +135,13 @@ auto BlockOf(const ContactProblem& problem, const IslandView& view, PoolIndex<in
   return block;
 }
 
+// The entries of one row in an array as ContactProblem::row_coefficients(), by those of its layout.
+template <typename Array>
+auto ByEntries(const ContactProblem& problem, const RowLayout& layout, int row, Array& array) {
+  return array.data() + problem.row_start()[layout.order()[row]] -
+         layout.parts_of_row(row).front().entry_begin;
+}
+
 // Calls body(pool, number in the problem) for the constraints of an island, and body(tree) for its
 // trees.
 template <typename Body>

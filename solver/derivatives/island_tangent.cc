@@ -15,19 +15,11 @@ namespace sap {
 
 namespace {
 
-class IslandTangent {
+class IslandTangent : DerivativePass {
  public:
   IslandTangent(const DerivativeScope& scope, const ProblemDifferential& direction,
                 Tangent* tangent)
-      : scope_(scope),
-        problem_(scope.problem),
-        view_(scope.view),
-        data_(scope.data),
-        adjoint_(*scope.adjoint),
-        direction_(direction),
-        tangent_(*tangent),
-        unit_(scope.unit()),
-        delassus_(scope.delassus()) {}
+      : DerivativePass(scope), direction_(direction), tangent_(*tangent) {}
 
   StepStatus Run(HessianSystem* system, double* cost) {
     double sum = 0;
@@ -77,8 +69,7 @@ class IslandTangent {
     const auto& layout = view_.layout(pool);
     if constexpr (IsRow(pool)) {
       const std::span<const RowPart> parts = layout.parts_of_row(unit);
-      const double* from = direction_.row_coefficients.data() +
-                           problem_.row_start()[layout.order()[unit]] - parts.front().entry_begin;
+      const double* from = ByEntries(problem_, layout, unit, direction_.row_coefficients);
       for (int64_t e = parts.front().entry_begin; e < parts.back().entry_end; ++e) {
         dJ.at(e) = from[e];
       }
@@ -391,15 +382,8 @@ class IslandTangent {
     return direction_.surface_velocity[3 * static_cast<int64_t>(number) + row];
   }
 
-  const DerivativeScope& scope_;
-  const ContactProblem& problem_;
-  const IslandView& view_;
-  const SapData& data_;
-  AdjointData& adjoint_;
   const ProblemDifferential& direction_;
   Tangent& tangent_;
-  const double unit_;
-  const DelassusEstimate delassus_;
 };
 
 }  // namespace

@@ -17,7 +17,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 
 #include "solver/laws/law_types.h"
 #include "solver/problem/contact_problem.h"

@@ -191,7 +191,7 @@ bool SapModel::GatherConstraints(const ContactProblem& problem, const Constraint
   ForEachPool([&](auto pool) {
     if (!island_range.has(pool.kind())) return;
     const PoolRange range = RangeOf(LayoutOf(graph, pool).island(island));
-    ForChunks(arena, range.unit_begin, range.unit_end, kGatherPairs, [&](int begin, int end, int) {
+    ForChunks(arena, range.unit_begin, range.unit_end, kGatherUnits, [&](int begin, int end, int) {
       if (stop.Cancelled()) return;
       if (!GatherUnits(gatherer, graph, pool, coupled, begin, end, stop)) {
         representable.store(false, std::memory_order_relaxed);

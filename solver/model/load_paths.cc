@@ -100,15 +100,16 @@ void LoadPaths::MeasurePairs(const Island& island) {
       d_[graph.velocity_start()[slot] + i] = problem.v_star()[from + i] - problem.v_0()[from + i];
     }
   }
-  ForChunks(
-      island.arena, range.pair_begin, range.pair_end, kEvaluatePairs, [&](int begin, int end, int) {
-        for (int p = begin; p < end; ++p) {
-          pairs_[p] = {.low = graph.pairs()[p].low, .high = graph.pairs()[p].high};
-          ForContactsOfPair(graph, p, [&](const ContactLayout& layout, const ContactGroup& c) {
-            AddContacts(island, layout, c, &pairs_[p]);
-          });
-        }
-      });
+  ForChunks(island.arena, range.pair_begin, range.pair_end, kEvaluateGroups,
+            [&](int begin, int end, int) {
+              for (int p = begin; p < end; ++p) {
+                pairs_[p] = {.low = graph.pairs()[p].low, .high = graph.pairs()[p].high};
+                ForContactsOfPair(graph, p,
+                                  [&](const ContactLayout& layout, const ContactGroup& c) {
+                                    AddContacts(island, layout, c, &pairs_[p]);
+                                  });
+              }
+            });
   ForChunks(
       island.arena, range.slot_begin, range.slot_end, kEvaluateSlots, [&](int begin, int end, int) {
         for (int slot = begin; slot < end; ++slot) {

@@ -239,7 +239,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const StopToken& 
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange units = view.range(pool);
     auto& of_pool = scratch->pools[pool];
-    ForChunks(view.arena, units.unit_begin, units.unit_end, kCertifyPairs,
+    ForChunks(view.arena, units.unit_begin, units.unit_end, kCertifyUnits,
               [&](int begin, int end, int chunk) {
                 if (stop.Cancelled()) return;
                 of_pool.costs[units.begin + chunk].value =
@@ -247,7 +247,7 @@ double OptimalityGapBound(const IslandView& view, double cost, const StopToken& 
               });
     terms += units.end - units.begin;
     for (const CostSum& part :
-         kCertifyPairs.Parts(of_pool.costs, units.begin, units.unit_begin, units.unit_end)) {
+         kCertifyUnits.Parts(of_pool.costs, units.begin, units.unit_begin, units.unit_end)) {
       sums.cost_error += part.value;
     }
   });

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/newton/group_step.h"
-#include "solver/newton/hessian.h"
 #include "solver/newton/line_search.h"
 #include "solver/pools/jacobian_kernels.h"
 
@@ -137,7 +135,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   const double* v_star = view.model.v_star().data() + start;
   double* H = scratch;
   double* change = H + n * n;
-  double* difference = change + n;
+  double* difference = change + n;  // v - v*, then -grad l, then A dv
   double* step = difference + n;
 
   ContactsOfTree contacts;
@@ -154,16 +152,10 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
     AddJtGamma(contacts.J[i], n, gamma, step);
     AddJtGJ(contacts.J[i], n, LaneOf(contacts.G[vector], lane), contacts.J[i], n, H);
   });
-  for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
+  std::copy_n(step, static_cast<int>(n), difference);
   if (SolveOnceWithTree(H, n, step) != DenseStatus::kOk) return;
-  double f_zero = 0;
-  double sizes = 0;
-  for (int i = 0; i < n; ++i) {
-    f_zero -= difference[i] * step[i];
-    sizes += std::abs(step[i]) * (std::abs(change[i]) + std::abs(difference[i] + change[i]));
-  }
-  const double roundoff = RoundoffOf(sizes);
-  if (!(f_zero < -roundoff)) return;  // this tree is where it wants to be
+  const StartingSlope at_zero = SlopeAtStart(n, difference, change, step);
+  if (!(at_zero.f < -at_zero.roundoff)) return;  // this tree is where it wants to be
 
   view.model.MultiplyA(view.graph, slot, n, step, difference);
   LineSlope momentum;
@@ -181,7 +173,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
     AddTo(&slope, ContactsAlongLine(contacts, alpha));
     return slope;
   };
-  const double alpha = RootOfSlope(f_zero, kLocalTolerance, slope_at, roundoff);
+  const double alpha = RootOfSlope(at_zero.f, kLocalTolerance, slope_at, at_zero.roundoff);
   for (int i = 0; i < n; ++i) v[i] += alpha * step[i];
   ForContacts(contacts, [&](int i, int vector, int lane) {
     const ContactVector<double> from = LaneOf(contacts.v_c[vector], lane);

@@ -1,7 +1,6 @@
 #include "solver/newton/group_step.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/newton/hessian.h"
@@ -114,7 +113,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
   const std::span<const int> velocity_start = view.graph.velocity_start();
   double* H = scratch;
   double* change = H + n * n;
-  double* difference = change + n;
+  double* difference = change + n;  // v - v*, then -grad l, then A dv
   double* step = difference + n;
 
   EvaluateLaws(view, group, data);
@@ -131,16 +130,10 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     });
   });
   AssembleGroup(view, group, n, *data, stop, H);
-  for (int i = 0; i < n; ++i) difference[i] = step[i];  // -grad
+  std::copy_n(step, static_cast<int>(n), difference);
   if (SolveOnceWithTree(H, n, step, stop) != DenseStatus::kOk) return;
-  double f_zero = 0;
-  double sizes = 0;
-  for (int i = 0; i < n; ++i) {
-    f_zero -= difference[i] * step[i];
-    sizes += std::abs(step[i]) * (std::abs(change[i]) + std::abs(difference[i] + change[i]));
-  }
-  const double roundoff = RoundoffOf(sizes);
-  if (!(f_zero < -roundoff)) return;  // this group is where it wants to be
+  const StartingSlope at_zero = SlopeAtStart(n, difference, change, step);
+  if (!(at_zero.f < -at_zero.roundoff)) return;  // this group is where it wants to be
 
   ForTrees(view, group, [&](int slot, int dofs, int at) {
     view.model.MultiplyA(view.graph, slot, dofs, step + at, difference + at);
@@ -165,7 +158,7 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     AddConstraintsAlongStep(view, group, *data, *of_step, alpha, false, &slope);
     return slope;
   };
-  const double alpha = RootOfSlope(f_zero, kLocalTolerance, slope_at, roundoff);
+  const double alpha = RootOfSlope(at_zero.f, kLocalTolerance, slope_at, at_zero.roundoff);
   ForTrees(view, group, [&](int slot, int dofs, int at) {
     double* v = data->v.data() + velocity_start[slot];
     for (int i = 0; i < dofs; ++i) v[i] += alpha * step[at + i];

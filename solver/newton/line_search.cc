@@ -47,13 +47,14 @@ LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapDat
     return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
                                                  step.pools[pool].v_c, alpha);
   };
-  if (range.end - range.begin <= kConeContacts.size) return slope_of(range.begin, range.end);
+  if (range.end - range.begin <= kLineConstraints.size) return slope_of(range.begin, range.end);
   std::vector<LineSlope>& slopes = scratch->pools[pool].slopes;
-  ForChunks(view.arena, range.begin, range.end, kConeContacts, [&](int begin, int end, int chunk) {
-    slopes[range.begin + chunk] = slope_of(begin, end);
-  });
+  ForChunks(
+      view.arena, range.begin, range.end, kLineConstraints,
+      [&](int begin, int end, int chunk) { slopes[range.begin + chunk] = slope_of(begin, end); });
   LineSlope slope;
-  for (const LineSlope& part : kConeContacts.Parts(slopes, range.begin, range.begin, range.end)) {
+  for (const LineSlope& part :
+       kLineConstraints.Parts(slopes, range.begin, range.begin, range.end)) {
     AddTo(&slope, part);
   }
   return slope;
@@ -80,12 +81,6 @@ LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, cons
   });
   return slope;
 }
-
-// The slope at 0, and what rounding errors may make of it.
-struct StartingSlope {
-  double f{0};
-  double roundoff{0};
-};
 
 StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const SapStep& step) {
   StartingSlope slope;

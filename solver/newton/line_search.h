@@ -86,6 +86,25 @@ inline double RoundoffOf(double sum_of_sizes) {
   return 16 * std::numeric_limits<double>::epsilon() * sum_of_sizes;
 }
 
+// The slope at 0, and what rounding errors may make of it.
+struct StartingSlope {
+  double f{0};
+  double roundoff{0};
+};
+
+// That of n velocities, from -grad l, A (v - v*) and the step.
+template <typename Size>
+StartingSlope SlopeAtStart(Size n, const double* descent, const double* change,
+                           const double* step) {
+  double f = 0;
+  double sizes = 0;
+  for (int i = 0; i < n; ++i) {
+    f -= descent[i] * step[i];
+    sizes += std::abs(step[i]) * (std::abs(change[i]) + std::abs(descent[i] + change[i]));
+  }
+  return {f, RoundoffOf(sizes)};
+}
+
 struct LineSearchResult {
   double alpha{0};
   bool descends{true};  // false: the slope at 0 is not negative, which only rounding errors explain

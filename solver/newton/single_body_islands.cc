@@ -24,7 +24,7 @@ using Mask = decltype(Lanes4{} < Lanes4{});
 
 Mask AllLanes() { return Lanes4{} == Lanes4{}; }
 
-struct LoneContact {
+struct ContactInLanes {
   Vector3 v_c;              // J v
   Vector3 dv_c;             // J dv
   ConePoint<Lanes4> point;  // at v_c
@@ -75,7 +75,7 @@ class SingleBodyIslands {
   std::bitset<kLanes> Run(std::span<IslandReport> reports) {
     Evaluate();
     ForActive([](NewtonControl& island, int) { island.Starts(); });
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       DualDirectionOf(given.law, contact.point.gamma, &contact.s_x, &contact.s_y);
     });
     while (AnyGoesOn()) Iterate();
@@ -114,7 +114,7 @@ class SingleBodyIslands {
   void Evaluate() {
     Lanes4 cost_of_contacts{};
     impulse_ = {};
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       contact.v_c = Vector3();
       AddJv(given.J.data(), kDofs, v_.data(), &contact.v_c);
       contact.point = ProjectOnCone(given.law, contact.v_c);
@@ -213,7 +213,7 @@ class SingleBodyIslands {
   // Lanes in which the step can be used. H with dual directions, or that of the cost itself.
   Mask ComputeStep(bool dual) {
     Matrix6 H = bodies_.A;
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       const Lanes4& s_x = dual ? contact.s_x : contact.point.t_hat_x;
       const Lanes4& s_y = dual ? contact.s_y : contact.point.t_hat_y;
       AddJtGJ(given.J, ConeHessian(given.law, contact.point, s_x, s_y), &H);
@@ -236,7 +236,7 @@ class SingleBodyIslands {
       first += step_[i] * change_[i];
       second += step_[i] * momentum[i];
     }
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       contact.dv_c = Vector3();
       AddJv(given.J.data(), kDofs, step_.data(), &contact.dv_c);
     });
@@ -253,7 +253,7 @@ class SingleBodyIslands {
       any = false;
       Lanes4 f = first + alpha * second;
       Lanes4 df = second;
-      ForContacts([&](const SingleBodies::Contact& given, const LoneContact& contact) {
+      ForContacts([&](const SingleBodies::Contact& given, const ContactInLanes& contact) {
         const Vector3 v_c{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
                           MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
                           MultiplyAdd(alpha, contact.dv_c.n, contact.v_c.n)};
@@ -274,7 +274,7 @@ class SingleBodyIslands {
 
   // Moves v where alpha is not 0; leaves v_c + alpha J dv in dv_c.
   void Advance(const Lanes4& alpha) {
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       UpdateDualDirection(given.law, contact.point, contact.dv_c, &contact.s_x, &contact.s_y);
       contact.dv_c = Vector3{MultiplyAdd(alpha, contact.dv_c.x, contact.v_c.x),
                              MultiplyAdd(alpha, contact.dv_c.y, contact.v_c.y),
@@ -304,7 +304,7 @@ class SingleBodyIslands {
   // An exact Newton step with a search, from what Advance left where nothing was evaluated since.
   void Sweep(const std::array<bool, kLanes>& wanted, const Mask& evaluated) {
     impulse_ = {};
-    ForContacts([&](const SingleBodies::Contact& given, LoneContact& contact) {
+    ForContacts([&](const SingleBodies::Contact& given, ContactInLanes& contact) {
       contact.v_c = Vector3{evaluated ? contact.v_c.x : contact.dv_c.x,
                             evaluated ? contact.v_c.y : contact.dv_c.y,
                             evaluated ? contact.v_c.n : contact.dv_c.n};
@@ -387,7 +387,7 @@ class SingleBodyIslands {
   Vector6 gradient_;  // change - impulse
   Lanes4 cost_;       // l(v)
   Vector6 step_;      // dv
-  std::array<LoneContact, SingleBodies::kMaxContacts> contacts_;
+  std::array<ContactInLanes, SingleBodies::kMaxContacts> contacts_;
 };
 
 }  // namespace

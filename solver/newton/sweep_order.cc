@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "solver/cholesky/dense_sizes.h"
+
 namespace sap {
 
 void SweepOrder::Build(const ConstraintGraph& graph) {

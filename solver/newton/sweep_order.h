@@ -9,7 +9,6 @@
 #include <span>
 #include <vector>
 
-#include "solver/cholesky/dense_sizes.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {

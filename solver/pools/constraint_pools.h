@@ -131,8 +131,6 @@ inline const auto& LayoutOf(const ConstraintGraph& graph, PoolIndex<index>) {
 struct PoolRange {
   int unit_begin, unit_end;
   int begin, end;
-
-  bool empty() const { return begin == end; }
 };
 inline PoolRange RangeOf(const ContactRange& range) {
   return {range.group_begin, range.group_end, range.contact_begin, range.contact_end};

@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <vector>
 
-#include "solver/cholesky/dense_cholesky.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
 #include "solver/pools/jacobian_kernels.h"

@@ -4,12 +4,10 @@
 // mathematics of a single contact is in friction_cone.h.
 #pragma once
 
-#include <cmath>
 #include <vector>
 
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/general_cone.h"
-#include "solver/problem/solver_options.h"
 
 namespace sap {
 
@@ -21,6 +19,9 @@ inline void FromLawVector(const LawVector<3>& vector, ContactVector<double>* to)
 }
 inline LawMatrix<3> ToLawMatrix(const SymmetricMatrix3<double>& G) {
   return {{G.xx, G.xy, G.xn, G.xy, G.yy, G.yn, G.xn, G.yn, G.nn}};
+}
+inline SymmetricMatrix3<double> ToSymmetricMatrix(const LawMatrix<3>& G) {
+  return {G(0, 0), G(0, 1), G(1, 1), G(0, 2), G(1, 2), G(2, 2)};
 }
 
 // Arrays of three components in the contact frame, one entry per contact.
@@ -73,9 +74,7 @@ struct ContactMatrices {
     Store(&yn[i], value.yn);
     Store(&nn[i], value.nn);
   }
-  void Set(int i, const LawMatrix<3>& G) {
-    Set(i, SymmetricMatrix3<double>{G(0, 0), G(0, 1), G(1, 1), G(0, 2), G(1, 2), G(2, 2)});
-  }
+  void Set(int i, const LawMatrix<3>& G) { Set(i, ToSymmetricMatrix(G)); }
 };
 
 // Dual directions s of the accelerated method (friction_cone.h).
@@ -145,8 +144,6 @@ class FrictionContacts {
   }
   // The same law as that of a general cone.
   GeneralCone<3>::Parameters cone(int contact) const;
-  double R_t(int contact) const { return R_t_[contact]; }
-  double R_n(int contact) const { return R_n_[contact]; }
 
   ContactVector<double> target_size(int contact) const { return target_size_.At(contact); }
   static bool HasNonNegativeCost(int) { return true; }

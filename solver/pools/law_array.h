@@ -14,34 +14,31 @@
 
 namespace sap {
 
+// A value for each constraint of a pool.
+template <typename Value>
+struct ConstraintArray {
+  std::vector<Value> values;
+
+  void resize(size_t size) { values.resize(size); }
+  const Value& At(int i) const { return values[i]; }
+  void Set(int i, const Value& value) { values[i] = value; }
+};
+
+template <int rows>
+struct ConstraintVectors : ConstraintArray<LawVector<rows>> {
+  using Vector = LawVector<rows>;
+
+  void AddScaled(int i, double factor, const ConstraintVectors& other) {
+    for (int r = 0; r < rows; ++r) this->values[i][r] += factor * other.values[i][r];
+  }
+};
+
 // What a law computes, by constraint.
 template <typename Law>
 struct LawArrays {
-  struct Vectors {
-    using Vector = LawVector<Law::kRows>;
-    std::vector<Vector> values;
-
-    void resize(size_t size) { values.resize(size); }
-    const Vector& At(int i) const { return values[i]; }
-    void Set(int i, const Vector& value) { values[i] = value; }
-    void AddScaled(int i, double factor, const Vectors& other) {
-      for (int r = 0; r < Law::kRows; ++r) values[i][r] += factor * other.values[i][r];
-    }
-  };
-  struct Matrices {
-    std::vector<LawMatrix<Law::kRows>> values;
-
-    void resize(size_t size) { values.resize(size); }
-    const LawMatrix<Law::kRows>& At(int i) const { return values[i]; }
-    void Set(int i, const LawMatrix<Law::kRows>& value) { values[i] = value; }
-  };
-  struct Directions {
-    std::vector<typename Law::DualDirection> values;
-
-    void resize(size_t size) { values.resize(size); }
-    const typename Law::DualDirection& At(int i) const { return values[i]; }
-    void Set(int i, const typename Law::DualDirection& value) { values[i] = value; }
-  };
+  using Vectors = ConstraintVectors<Law::kRows>;
+  using Matrices = ConstraintArray<LawMatrix<Law::kRows>>;
+  using Directions = ConstraintArray<typename Law::DualDirection>;
 };
 
 // `Arrays`: the types of the arrays of v_c, gamma, G and s, those of another pool of so many rows

@@ -18,31 +18,30 @@ constexpr Chunks kDotSlots{32, 250};           // an inner product
 constexpr Chunks kSweepGroups{2, 1000};    // of one color, which has few slots in a small island
 constexpr Chunks kCertifySlots{32, 8000};  // the gradient and its rounding error in the norm of A
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*
-// Loops over pairs of trees with constraints in common; where a pool has rows, over these.
-constexpr Chunks kGatherPairs{16, 2500};          // Jacobians and regularization
-constexpr Chunks kEvaluatePairs{64, 2500};        // contact velocities and impulses
-constexpr Chunks kAssemblePairs{16, 1500};        // off-diagonal blocks of the Hessian
-constexpr Chunks kCertifyPairs{64, 6000};         // rounding errors of impulses
-constexpr Chunks kSlopePairs{64, 10000};          // sums of the derivatives of a regularization
-constexpr Chunks kDifferentiatePairs{32, 30000};  // derivatives with respect to J and the law
+// Loops over the units of a pool: groups of contacts between the same trees, or rows.
+constexpr Chunks kGatherUnits{16, 2500};           // Jacobians and regularization
+constexpr Chunks kEvaluateGroups{64, 2500};        // velocities and impulses of contacts
+constexpr Chunks kEvaluateRows{256, 5000};         // those of rows
+constexpr Chunks kCertifyUnits{64, 6000};          // rounding errors of impulses
+constexpr Chunks kSlopeUnits{64, 10000};           // sums of the derivatives of a regularization
+constexpr Chunks kDifferentiateGroups{32, 30000};  // derivatives by J and the law of contacts
+constexpr Chunks kDifferentiateRows{128, 30000};   // those of rows
+// Loops over pairs of trees with constraints in common.
+constexpr Chunks kAssemblePairs{16, 1500};  // off-diagonal blocks of the Hessian
 // Loops over the constraints of a pool.
-constexpr Chunks kConstraints{128, 700};    // the law of a pool and its derivatives
-constexpr Chunks kConeContacts{512, 2500};  // sums over them
-
-// Loops over rows.
-constexpr Chunks kEvaluateRows{256, 5000};  // velocities and impulses
-constexpr Chunks kDifferentiateRows{128, 30000};
+constexpr Chunks kConstraints{128, 700};       // the law of a pool and its derivatives
+constexpr Chunks kLineConstraints{512, 2500};  // its slope along a line, which is summed
 
 // Chunks of the units of a pool for velocities and impulses.
 template <int index>
 constexpr Chunks EvaluationChunks(PoolIndex<index> pool) {
-  return IsRow(pool) ? kEvaluateRows : kEvaluatePairs;
+  return IsRow(pool) ? kEvaluateRows : kEvaluateGroups;
 }
 
 // Chunks of the units of a pool for derivatives.
 template <int index>
 constexpr Chunks DerivativeChunks(PoolIndex<index> pool) {
-  return IsRow(pool) ? kDifferentiateRows : kDifferentiatePairs;
+  return IsRow(pool) ? kDifferentiateRows : kDifferentiateGroups;
 }
 
 }  // namespace sap

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "solver/cholesky/dense_cholesky.h"
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
