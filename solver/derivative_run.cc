@@ -1,7 +1,9 @@
-#include "solver/derivative_run.h"
+// The derivatives of a solve: each island differentiated as a task, and the sums over islands.
+#include <algorithm>
 
 #include "solver/derivative_scatter.h"
 #include "solver/solution_scatter.h"
+#include "solver/solve_run.h"
 
 namespace sap {
 
@@ -12,45 +14,50 @@ constexpr size_t kMostKeptSums = size_t{1} << 16;
 
 }  // namespace
 
-void DerivativeRun::DifferentiateIslands() {
-  const SolveRun::Clock::time_point start = SolveRun::Clock::now();
-  if (!stop_.Cancelled()) state_.adjoint.Resize(state_.graph, !request_.directions.empty());
-  PrepareDerivatives(problem_, state_.graph, request_, &derivatives_);
+void SolveRun::DifferentiateIslands(const DerivativeRequest& request, Derivatives* derivatives) {
+  const Clock::time_point start = Clock::now();
+  PrepareDerivatives(problem_, state_.graph, request, derivatives);
+  if (options_.coulomb) {
+    std::ranges::fill(derivatives->adjoint_status, AdjointStatus::kNumericalFailure);
+    return;
+  }
+  if (!stop_.Cancelled()) state_.adjoint.Resize(state_.graph, !request.directions.empty());
   const int islands = state_.graph.islands().count();
   std::vector<SharedInputs>& shared_inputs = state_.shared_inputs;
-  shared_inputs.assign(islands * request_.cotangents.size(), {});
-  state_.tangent_costs.assign(islands * request_.directions.size(), 0.0);
-  const IslandSchedule& schedule = state_.schedule;
+  shared_inputs.assign(islands * request.cotangents.size(), {});
+  state_.tangent_costs.assign(islands * request.directions.size(), 0.0);
   state_.ForTasks([&](int task) {
-    for (int i = schedule.task_begin(task); i < schedule.task_end(task); ++i) {
-      DifferentiateIslandOf(task, schedule.island(i));
+    for (int i = state_.schedule.task_begin(task); i < state_.schedule.task_end(task); ++i) {
+      DifferentiateIslandAt(i, task, request, derivatives);
     }
   });
-  SumCosts(&solution_);
-  SumOverIslands(islands, shared_inputs, state_.tangent_costs, &derivatives_);
+  SumCosts();
+  SumOverIslands(islands, shared_inputs, state_.tangent_costs, derivatives);
   if (shared_inputs.size() > kMostKeptSums) std::vector<SharedInputs>().swap(shared_inputs);
   solution_.times.solve_s += SecondsSince(start);
 }
 
-void DerivativeRun::DifferentiateIslandOf(int task, int island) {
+void SolveRun::DifferentiateIslandAt(int position, int task, const DerivativeRequest& request,
+                                     Derivatives* derivatives) {
+  const int island = state_.schedule.island(position);
   const IslandView view = state_.View(island);
   const DerivativeScope scope{
-      problem_, view, stop_, state_.workspace.data, &state_.adjoint, request_.hold_delassus};
-  const size_t cotangents = request_.cotangents.size();
-  const size_t directions = request_.directions.size();
+      problem_, view, stop_, state_.workspace.data, &state_.adjoint, request.hold_delassus};
+  const size_t cotangents = request.cotangents.size();
+  const size_t directions = request.directions.size();
   IslandDerivatives of_island{
-      .gradients = derivatives_.gradients,
+      .gradients = derivatives->gradients,
       .shared = std::span(state_.shared_inputs).subspan(island * cotangents, cotangents),
-      .tangents = derivatives_.tangents,
+      .tangents = derivatives->tangents,
       .costs = std::span(state_.tangent_costs).subspan(island * directions, directions),
-      .kink_margin = &derivatives_.kink_margin[island],
+      .kink_margin = &derivatives->kink_margin[island],
       .report = &solution_.islands[island]};
   IslandReport& report = solution_.islands[island];
   const IslandReport of_solve = report;
-  const SolveRun::Clock::time_point start = SolveRun::Clock::now();
-  derivatives_.adjoint_status[island] =
+  const Clock::time_point start = Clock::now();
+  derivatives->adjoint_status[island] =
       state_.WithFactors(state_.plans.plan(island), task, [&](const PlannedFactors& factors) {
-        return DifferentiateIsland(scope, options_, request_, factors, &state_.workspace,
+        return DifferentiateIsland(scope, options_, request, factors, &state_.workspace,
                                    &of_island);
       });
   if (stop_.Cancelled() || of_solve.status == SolveStatus::kCancelled) {

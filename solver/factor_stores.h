@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "solver/newton/sap_solver.h"
+#include "solver/newton/newton_step.h"
 
 namespace sap {
 

@@ -1,11 +1,8 @@
 #include "solver/solve.h"
 
-#include <algorithm>
 #include <limits>
 #include <string>
 
-#include "solver/derivative_run.h"
-#include "solver/derivative_scatter.h"
 #include "solver/solve_run.h"
 
 namespace sap {
@@ -17,12 +14,9 @@ struct Solver::Impl {
 };
 
 std::string MemoryLimitExceeded::Message() const {
-  const auto mebibytes = [](size_t bytes) {
-    constexpr size_t kMebibyte = size_t{1} << 20;
-    return std::to_string(bytes / kMebibyte + (bytes % kMebibyte != 0)) + " MiB";
-  };
-  return "the factorization of this problem takes up to " + mebibytes(needed_bytes) +
-         "; a solve may take " + mebibytes(allowed_bytes);
+  return "the factorization of this problem takes up to " +
+         Mebibytes(static_cast<int64_t>(needed_bytes)) + "; a solve may take " +
+         Mebibytes(static_cast<int64_t>(allowed_bytes));
 }
 
 Solver::Solver(TaskArena* arena) : impl_(std::make_unique<Impl>(arena)) {}
@@ -54,13 +48,7 @@ tl::expected<void, MemoryLimitExceeded> Solver::Differentiate(
   const auto prepared = run.Prepare(/*differentiates=*/true);
   if (!prepared) return prepared;
   run.SolveIslands();
-  if (options.coulomb) {
-    PrepareDerivatives(problem, impl_->state.graph, request, derivatives);
-    std::ranges::fill(derivatives->adjoint_status, AdjointStatus::kNumericalFailure);
-    return {};
-  }
-  DerivativeRun(problem, options, request, stop, &impl_->state, solution, derivatives)
-      .DifferentiateIslands();
+  run.DifferentiateIslands(request, derivatives);
   return {};
 }
 

@@ -25,9 +25,9 @@ TaskArena* SolverState::ArenaOf(int island) const {
   return schedule.flops(island) >= kParallelIslandFlops ? arena : nullptr;
 }
 
-void SumCosts(ContactSolution* solution) {
-  solution->cost = 0;
-  for (const IslandReport& report : solution->islands) solution->cost += report.cost;
+void SolveRun::SumCosts() {
+  solution_.cost = 0;
+  for (const IslandReport& report : solution_.islands) solution_.cost += report.cost;
 }
 
 tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
@@ -101,7 +101,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
       const EliminationPlan* plan = differentiates_ ? state_.plans.plan(island) : PlanOf(island);
       if (plan == nullptr) continue;
       state_.factor_bytes[task].RaiseTo(
-          FactorPairBytes::Of(*plan, IsPreconditioned(*plan, options_), state_.ArenaOf(island)));
+          FactorPairBytes::Of(*plan, IsPreconditioned(plan, options_), state_.ArenaOf(island)));
     }
   }
   const size_t needed = state_.factors.Plan(state_.factor_bytes, state_.num_threads());
@@ -115,7 +115,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
 void SolveRun::SolveIslands() {
   const Clock::time_point start = Clock::now();
   state_.ForTasks([this](int task) { SolveTask(task); });
-  SumCosts(&solution_);
+  SumCosts();
   solution_.times.solve_s = SecondsSince(start);
 }
 

@@ -1,9 +1,9 @@
-// One solve of one problem: islands laid out, gathered, iterated and scattered as tasks.
+// One solve of one problem: islands laid out, gathered, iterated and scattered as tasks; and its
+// derivatives (derivative_run.cc).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "solver/deadline_reserve.h"
@@ -78,6 +78,8 @@ class SolveRun {
   tl::expected<void, MemoryLimitExceeded> Prepare(bool differentiates);
   // Solves every island. Requires Prepare.
   void SolveIslands();
+  // Differentiates every island. Requires SolveIslands, and Prepare for derivatives.
+  void DifferentiateIslands(const DerivativeRequest& request, Derivatives* derivatives);
 
  private:
   void LayOut();
@@ -97,7 +99,13 @@ class SolveRun {
   void ScatterIsland(int island);
   StopToken StopOfIterations(int begin, int end, Clock::time_point start);
   Clock::duration TimeAfterIterations(int position) const;
+  void DifferentiateIslandAt(int position, int task, const DerivativeRequest& request,
+                             Derivatives* derivatives);
+  void SumCosts();
 
+  static double SecondsSince(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  }
   const IslandRange& RangeAt(int position) const {
     return state_.graph.island_ranges()[state_.schedule.island(position)];
   }
@@ -113,12 +121,5 @@ class SolveRun {
   ContactSolution& solution_;
   bool differentiates_{false};
 };
-
-// solution->cost, the sum over islands.
-void SumCosts(ContactSolution* solution);
-
-inline double SecondsSince(SolveRun::Clock::time_point start) {
-  return std::chrono::duration<double>(SolveRun::Clock::now() - start).count();
-}
 
 }  // namespace sap

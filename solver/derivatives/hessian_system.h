@@ -7,23 +7,24 @@
 #pragma once
 
 #include "solver/derivatives/adjoint_data.h"
-#include "solver/newton/hessian_factor.h"
+#include "solver/newton/newton_step.h"
 #include "solver/newton/sap_solver.h"
 
 namespace sap {
 
 class HessianSystem {
  public:
-  // Factors the H that follows from data.G. `single_precision`: of factors by a plan.
+  // Factors the H that follows from data.G. `single_precision`: of factors by a plan. Adds to
+  // *factorizations.
   HessianSystem(const IslandView& view, const PlannedFactors& factorization, bool single_precision,
                 const StopToken& stop, const SapData& data, SapWorkspace* workspace,
-                AdjointData* adjoint)
+                AdjointData* adjoint, int* factorizations)
       : view_(view),
         stop_(stop),
         data_(data),
         workspace_(*workspace),
         adjoint_(*adjoint),
-        factor_(view, factorization, single_precision, stop) {}
+        factor_(view, factorization, single_precision, stop, factorizations) {}
 
   StepStatus Factor();
   // data.G differs from what was factored by more than rounding.
@@ -41,8 +42,6 @@ class HessianSystem {
   // lambda := H^-1 (right_side + J' v_c), then v_c := J lambda, all of the adjoint.
   // They mean nothing where it was stopped.
   StepStatus SolveForLambda();
-
-  int factorizations() const { return factor_.factorizations(); }
 
  private:
   StepStatus Iterate(double scale, const std::vector<double>& b, std::vector<double>* x);

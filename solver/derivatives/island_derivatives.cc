@@ -21,14 +21,6 @@ bool IsZero(const DerivativeScope& scope, const Cotangent& cotangent) {
   return is_zero;
 }
 
-void PlainHessians(const IslandView& view, SapData* data) {
-  ForConstraints(view, [&](auto pool, int begin, int end) {
-    if (IsQuadratic(pool)) return;
-    auto& state = data->pools[pool];
-    view.model.pools[pool].laws.Hessians(begin, end, state.v_c, &state.G);
-  });
-}
-
 class IslandDifferentiation {
  public:
   IslandDifferentiation(const DerivativeScope& scope, const SolverOptions& options,
@@ -50,7 +42,6 @@ class IslandDifferentiation {
     *derivatives_.kink_margin = SetDelassusSlopes(scope_, !scope_.hold_delassus);
     bool accurate = report_.status == SolveStatus::kConverged;
     const AdjointStatus status = Differentiate(&accurate);
-    report_.factorizations += system_.factorizations();
     if (status != AdjointStatus::kDifferentiated) Clear();
     if (status != AdjointStatus::kDifferentiated || accurate) return status;
     return AdjointStatus::kInaccurate;
@@ -81,7 +72,7 @@ class IslandDifferentiation {
     AdjointData& adjoint = *scope_.adjoint;
     const int begin = view_.range().velocity_begin;
     const int end = view_.range().velocity_end;
-    PlainHessians(view_, &data);
+    EvaluateHessians(view_, &data);
     KeepHessians();
     const StepStatus factored = system_.Factor();
     if (factored != StepStatus::kOk) return factored;
@@ -91,13 +82,13 @@ class IslandDifferentiation {
       adjoint.v_before[i] = data.v[i];
       data.v[i] -= adjoint.lambda[i];
     }
-    IslandNorms norms = Evaluate(view_, &data, &workspace_.scratch, scope_.stop);
+    IslandNorms norms = EvaluateIterate(view_, options_, scope_.stop, &data, &workspace_.scratch);
     if (!norms.finite || !(norms.gradient <= before)) {
       std::copy(adjoint.v_before.begin() + begin, adjoint.v_before.begin() + end,
                 data.v.begin() + begin);
-      norms = Evaluate(view_, &data, &workspace_.scratch, scope_.stop);
+      norms = EvaluateIterate(view_, options_, scope_.stop, &data, &workspace_.scratch);
     } else {
-      PlainHessians(view_, &data);
+      EvaluateHessians(view_, &data);
       if (HessiansMoved()) system_.Moved();
     }
     ReportIterate(view_, options_, norms, scope_.stop, &data, &workspace_.scratch, &report_);
@@ -202,10 +193,9 @@ AdjointStatus DifferentiateIsland(const DerivativeScope& scope, const SolverOpti
   if (factorization.plan == nullptr && !IsDense(scope.view.graph, scope.view.range())) {
     return AdjointStatus::kDeadline;  // there was no time to plan a factorization
   }
-  const bool single_precision =
-      factorization.plan != nullptr && IsPreconditioned(*factorization.plan, options);
-  HessianSystem hessian(scope.view, factorization, single_precision, scope.stop, workspace->data,
-                        workspace, scope.adjoint);
+  HessianSystem hessian(scope.view, factorization, IsPreconditioned(factorization.plan, options),
+                        scope.stop, workspace->data, workspace, scope.adjoint,
+                        &derivatives->report->factorizations);
   return IslandDifferentiation(scope, options, request, &hessian, workspace, derivatives).Run();
 }
 

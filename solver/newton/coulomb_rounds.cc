@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "solver/newton/accuracy_certificate.h"
-#include "solver/newton/hessian_factor.h"
 #include "solver/newton/hub_loops.h"
 #include "solver/newton/newton_control.h"
 #include "solver/pools/jacobian_kernels.h"
@@ -86,7 +85,7 @@ class CoulombRounds {
   }
 
  private:
-  bool Converged() const { return sap::MeetsTolerance(norms_, absolute_tolerance_, options_); }
+  bool Converged() const { return MeetsTolerance(norms_, absolute_tolerance_, options_); }
   SolveStatus StopStatus() const { return StatusOf(stop_.Reason()); }
 
   // Calls body(parameters of the law, v_c) for the cones of the island.
@@ -119,8 +118,7 @@ class CoulombRounds {
 
   // F and its norms at v, where the exact law is set.
   void Evaluate() {
-    norms_ = sap::Evaluate(view_, &data_, &workspace_.scratch, stop_);
-    MeetsTolerance(view_, workspace_.scratch, options_, stop_, &data_, &norms_);
+    norms_ = EvaluateIterate(view_, options_, stop_, &data_, &workspace_.scratch);
     const double residual = NormOfGradient(view_, stop_, &data_);
     residual_ = norms_.finite && std::isfinite(residual) ? residual : kUnknown;
   }
@@ -211,18 +209,12 @@ class CoulombRounds {
 
   // The Newton step on the exact law, into step->v.
   StepStatus ComputeStep() {
-    ForConstraints(view_, [&](auto pool, int begin, int end) {
-      if (IsQuadratic(pool)) return;
-      auto& state = data_.pools[pool];
-      view_.model.pools[pool].laws.Hessians(begin, end, state.v_c, &state.G);
-    });
+    EvaluateHessians(view_, &data_);
     workspace_.hessian.Assemble(view_, data_, stop_);
     if (stop_.Requested()) return StepStatus::kStopped;
-    const bool single_precision =
-        factorization_.plan != nullptr && IsPreconditioned(*factorization_.plan, options_);
-    HessianFactor factor(view_, factorization_, single_precision, stop_);
+    HessianFactor factor(view_, factorization_, IsPreconditioned(factorization_.plan, options_),
+                         stop_, &report_.factorizations);
     const StepStatus factored = factor.Factor(workspace_.hessian);
-    report_.factorizations += factor.factorizations();
     if (factored != StepStatus::kOk) return factored;
     std::vector<double>& b = workspace_.conjugate.residual;
     for (int i = view_.range().velocity_begin; i < view_.range().velocity_end; ++i) {

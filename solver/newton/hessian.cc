@@ -1,13 +1,20 @@
 #include "solver/newton/hessian.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/newton/hub_loops.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
+
+void EvaluateHessians(const IslandView& view, SapData* data) {
+  ForConstraints(view, [&](auto pool, int begin, int end) {
+    if (IsQuadratic(pool)) return;
+    auto& state = data->pools[pool];
+    view.model.pools[pool].laws.Hessians(begin, end, state.v_c, &state.G);
+  });
+}
 
 void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H) {
   const TreePair& pair = view.graph.pairs()[tree_pair];

@@ -50,6 +50,9 @@ class Hessian {
   GrowingBuffer<double> off_diagonal_;
 };
 
+// G at v_c of the costs themselves, of which those of quadratic ones never change.
+void EvaluateHessians(const IslandView& view, SapData* data);
+
 // H := A_t + sum over the constraints of one slot of J' G J, for the Hessian and for Gauss-Seidel.
 // Cut off in a large tree when stopped.
 void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,

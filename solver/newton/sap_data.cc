@@ -17,7 +17,9 @@ int NumConstraints(const ConstraintGraph& graph, PoolIndex<index> pool) {
 
 void SapData::Resize(const ConstraintGraph& graph) {
   const size_t velocities = graph.velocity_start().back();
-  for (std::vector<double>* array : {&v, &momentum_change, &gradient}) array->resize(velocities);
+  for (std::vector<double>* array : {&v, &momentum, &momentum_change, &gradient}) {
+    array->resize(velocities);
+  }
   component_norms.resize(graph.num_slots());
   ForEachPool([&](auto pool) {
     const int constraints = NumConstraints(graph, pool);
@@ -36,7 +38,6 @@ void SapStep::Resize(const ConstraintGraph& graph) {
 
 void SapScratch::Resize(const ConstraintGraph& graph) {
   difference.resize(graph.velocity_start().back());
-  momentum.resize(graph.velocity_start().back());
   errors.resize(graph.velocity_start().back());
   slot_sums.resize(graph.num_slots());
   slot_norms.resize(graph.num_slots());
@@ -97,7 +98,7 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
   double* gradient = data->gradient.data() + start;
   double* change = data->momentum_change.data() + start;
   double* difference = scratch->difference.data() + start;
-  double* momentum = scratch->momentum.data() + start;
+  double* momentum = data->momentum.data() + start;
   for (int i = 0; i < n; ++i) gradient[i] = 0;
   ForPoolsOf(view, [&](auto pool) {
     AddTreeImpulse(view.arena, view.model.pools[pool].jacobians, view.layout(pool), slot, n,

@@ -51,6 +51,7 @@ struct ComponentNorms {
 
 struct SapData {
   std::vector<double> v;                        // velocity
+  std::vector<double> momentum;                 // A v
   std::vector<double> momentum_change;          // A (v - v*)
   std::vector<double> gradient;                 // grad l
   std::vector<ComponentNorms> component_norms;  // at the slot of the first tree of each
@@ -94,7 +95,6 @@ struct PoolScratch {
 
 struct SapScratch {
   std::vector<double> difference;  // v - v*
-  std::vector<double> momentum;    // A v
   std::vector<double> errors;      // of the gradient, by the certificate
   // Chunk c of the slots of an island is at slot_begin + c.
   std::vector<PartialSums> slot_sums;

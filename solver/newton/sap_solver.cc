@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "solver/newton/accuracy_certificate.h"
-#include "solver/newton/conjugate_gradients.h"
+#include "solver/newton/gauss_seidel.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
 
@@ -21,12 +21,12 @@ constexpr double kLargestShift = 1e-4;
 // Whether |grad l|_{A^-1}, which bounds the error of v in the norm of A, is small against v or
 // v - v*. Asked of coupled trees: D = diag(A)^-1/2 weighs a gradient along the rigid motions of a
 // stiff body too little, by up to the root of the condition of D A D.
-bool MeetsToleranceInNormOfA(const IslandView& view, const SapScratch& scratch,
-                             const SolverOptions& options, const StopToken& stop, SapData* data) {
+bool MeetsToleranceInNormOfA(const IslandView& view, const SolverOptions& options,
+                             const StopToken& stop, SapData* data) {
   double v2 = 0;
   double change2 = 0;
   for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
-    v2 += data->v[i] * scratch.momentum[i];
+    v2 += data->v[i] * data->momentum[i];
     change2 += (data->v[i] - view.model.v_star()[i]) * data->momentum_change[i];
   }
   const double size = std::sqrt(std::max({v2, change2, 0.0}));
@@ -49,9 +49,9 @@ class IslandSolve {
         data_(workspace->data),
         step_(workspace->step),
         accelerated_(options.newton == NewtonMethod::kAccelerated),
-        preconditioned_(factorization.plan != nullptr &&
-                        IsPreconditioned(*factorization.plan, options)),
-        control_(view, options) {}
+        control_(view, options),
+        factor_(view, factorization, IsPreconditioned(factorization.plan, options), stop,
+                &report_.factorizations) {}
 
   IslandReport Run() {
     Iterate();
@@ -134,46 +134,28 @@ class IslandSolve {
   }
 
   StepStatus ComputeStep() {
-    ForConstraints(view_, [&](auto pool, int begin, int end) {
-      if (IsQuadratic(pool)) return;
-      auto& state = data_.pools[pool];
-      const auto& laws = view_.model.pools[pool].laws;
-      if (accelerated_) {
-        laws.Hessians(begin, end, state.v_c, state.s, &state.G);
-      } else {
-        laws.Hessians(begin, end, state.v_c, &state.G);
-      }
-    });
-    const Hessian& hessian = workspace_.hessian;
+    if (accelerated_) {
+      ForConstraints(view_, [&](auto pool, int begin, int end) {
+        if (IsQuadratic(pool)) return;
+        auto& state = data_.pools[pool];
+        view_.model.pools[pool].laws.Hessians(begin, end, state.v_c, state.s, &state.G);
+      });
+    } else {
+      EvaluateHessians(view_, &data_);
+    }
     workspace_.hessian.Assemble(view_, data_, stop_);
     if (stop_.Requested()) return StepStatus::kStopped;
-    ++report_.factorizations;
-    if (preconditioned_) {
-      const EliminationPlan* plan = factorization_.plan;
-      const StepStatus status = SolvePreconditionedStep(view_, hessian, *plan, stop_, data_,
-                                                        &factorization_.factors->preconditioner,
-                                                        &workspace_.conjugate, &step_);
-      if (status != StepStatus::kNotPositiveDefinite) return status;
-      preconditioned_ = false;  // what single precision could not do once it will not do better
-      ++report_.factorizations;
-    }
     StepStatus status = SolveStep();
     for (double shift = kLeastShift;
          status == StepStatus::kNotPositiveDefinite && shift <= kLargestShift; shift *= 100) {
       workspace_.hessian.RaiseDiagonal(view_, shift);
-      ++report_.factorizations;
       status = SolveStep();
-      if (factorization_.plan != nullptr) factorization_.factors->exact.Forget();
+      factor_.Forget();
     }
     return status;
   }
-
-  // The step by a factor of H in double precision.
   StepStatus SolveStep() {
-    const Hessian& hessian = workspace_.hessian;
-    const EliminationPlan* plan = factorization_.plan;
-    if (plan == nullptr) return SolveDenseStep(view_, hessian, data_, &step_);
-    return SolveSparseStep(view_, hessian, *plan, stop_, data_, &factorization_.factors->exact,
+    return SolveNewtonStep(view_, workspace_.hessian, stop_, data_, &factor_, &workspace_.conjugate,
                            &step_);
   }
 
@@ -213,10 +195,7 @@ class IslandSolve {
   }
 
   void EvaluateAtV() {
-    norms_ = Evaluate(view_, &data_, &workspace_.scratch, stop_);
-    if (!view_.range().coupled) return;
-    // Sets what of the norms is found only where the others meet the tolerance.
-    MeetsTolerance(view_, workspace_.scratch, options_, stop_, &data_, &norms_);
+    norms_ = EvaluateIterate(view_, options_, stop_, &data_, &workspace_.scratch);
   }
 
   // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
@@ -252,22 +231,23 @@ class IslandSolve {
   SapData& data_;
   SapStep& step_;
   const bool accelerated_;
-  bool preconditioned_;
   bool backward_{false};
   NewtonControl control_;
   IslandNorms& norms_{control_.norms};
   IslandReport& report_{control_.report};
+  HessianFactor factor_;
 };
 
 }  // namespace
 
-bool MeetsTolerance(const IslandView& view, const SapScratch& scratch, const SolverOptions& options,
-                    const StopToken& stop, SapData* data, IslandNorms* norms) {
-  const double absolute_tolerance = AbsoluteTolerance(view, options);
-  if (view.range().coupled && MeetsTolerance(*norms, absolute_tolerance, options)) {
-    norms->meets_in_norm_of_A = MeetsToleranceInNormOfA(view, scratch, options, stop, data);
+IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options,
+                            const StopToken& stop, SapData* data, SapScratch* scratch) {
+  IslandNorms norms = Evaluate(view, data, scratch, stop);
+  // Takes a substitution with A, so only where the other norms meet the tolerance.
+  if (view.range().coupled && MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
+    norms.meets_in_norm_of_A = MeetsToleranceInNormOfA(view, options, stop, data);
   }
-  return MeetsTolerance(*norms, absolute_tolerance, options);
+  return norms;
 }
 
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
@@ -275,8 +255,7 @@ void ReportIterate(const IslandView& view, const SolverOptions& options, const I
                    IslandReport* report) {
   ReportIterate(norms, OptimalityGapBound(view, norms.cost, stop, data, scratch),
                 view.constants().mass_unit, report);
-  IslandNorms tested = norms;
-  if (MeetsTolerance(view, *scratch, options, stop, data, &tested)) {
+  if (MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
     report->status = SolveStatus::kConverged;
   }
 }

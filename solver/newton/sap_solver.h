@@ -8,17 +8,21 @@
 // gradient and the stopping test are the same.
 #pragma once
 
-#include "solver/newton/gauss_seidel.h"
 #include "solver/newton/gmres.h"
 #include "solver/newton/newton_step.h"
 #include "solver/newton/sap_data.h"
+#include "solver/newton/sweep_order.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
 
-// Residual, status, cost and certificate of the velocity that `data` was evaluated at, where norms
-// are finite: kConverged if it meets the tolerance, else the status that the report has.
+// Evaluate, with norms that tell all that the stopping test asks for, of coupled trees too.
+IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options,
+                            const StopToken& stop, SapData* data, SapScratch* scratch);
+
+// Residual, status, cost and certificate of the velocity that `data` was evaluated at by
+// EvaluateIterate: kConverged if it meets the tolerance, else the status that the report has.
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const StopToken& stop, SapData* data, SapScratch* scratch, IslandReport* report);
 
@@ -38,11 +42,6 @@ struct SapWorkspace {
 
   void Resize(const ConstraintGraph& graph, bool coulomb = false);
 };
-
-// The stopping test at the velocity that `data` and `scratch` were evaluated at last, whose norms
-// learn what it asks of coupled trees.
-bool MeetsTolerance(const IslandView& view, const SapScratch& scratch, const SolverOptions& options,
-                    const StopToken& stop, SapData* data, IslandNorms* norms);
 
 // The iterations of SolveIsland without cost, certificate and residual in the report. Goes on
 // counting from the iterations of the report.

@@ -16,7 +16,7 @@ MODEL = (*POOLS, "solver/model/")
 NEWTON = (*MODEL, "solver/newton/")
 DERIVATIVES = (*NEWTON, "solver/derivatives/")
 SOLVER = (*DERIVATIVES, *(f"solver/{name}.h" for name in (
-    "build_info", "deadline_reserve", "derivative_run", "derivative_scatter", "differentiate",
+    "build_info", "deadline_reserve", "derivative_scatter", "differentiate",
     "factor_stores", "island_forecast", "island_plans", "island_schedule", "problem_pattern",
     "solution_scatter", "solve", "solve_run")))
 ENGINE = (*SOLVER, "solver/engine/")

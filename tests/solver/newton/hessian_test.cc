@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
+#include <atomic>
+#include <cmath>
+#include <optional>
 
 #include "solver/newton/newton_step.h"
 #include "tests/solver/cholesky/mechanisms.h"
@@ -28,6 +30,27 @@ EliminationPlan PlanOf(const ConstraintGraph& graph) {
   return EliminationPlan::Make({graph.dofs(), edge_a, edge_b});
 }
 
+// How an island is factored: the plan is that of its pattern, or none for dense ones.
+struct Factoring {
+  const EliminationPlan* plan{nullptr};
+  bool single_precision{false};
+};
+
+// The Newton step. Checks that the precision asked for did.
+StepStatus TakeStep(const IslandView& view, const Hessian& hessian, const SapData& data,
+                    const Factoring& factoring, SapStep* step, const StopToken& stop = {}) {
+  FactorPair factors;
+  const PlannedFactors planned{factoring.plan, &factors};
+  ConjugateVectors conjugate;
+  conjugate.Resize(view.graph);
+  int factorizations = 0;
+  HessianFactor factor(view, planned, factoring.single_precision, stop, &factorizations);
+  const StepStatus status = SolveNewtonStep(view, hessian, stop, data, &factor, &conjugate, step);
+  EXPECT_EQ(factor.single_precision(), factoring.single_precision);
+  EXPECT_EQ(factorizations, 1);
+  return status;
+}
+
 // A problem as one island, at its guess, with H assembled.
 struct Assembled {
   explicit Assembled(const ProblemArrays& arrays, TaskArena* arena = nullptr)
@@ -38,7 +61,6 @@ struct Assembled {
     step.Resize(graph);
     scratch.Resize(graph);
     hessian.Resize(graph);
-    conjugate.Resize(graph);
     model.Gather(problem, graph, 0, StopToken(), nullptr);
     view.emplace(IslandView{graph, model, 0, arena});
     for (int slot = 0; slot < graph.num_slots(); ++slot) {
@@ -46,12 +68,14 @@ struct Assembled {
       std::ranges::copy(guess, data.v.begin() + graph.velocity_start()[slot]);
     }
     Evaluate(*view, &data, &scratch);
-    auto& pool = data.pools[kFrictionPool];
-    model.pools[kFrictionPool].laws.Hessians(0, problem.num_contacts(), pool.v_c, &pool.G);
+    EvaluateHessians(*view, &data);
     hessian.Assemble(*view, data, StopToken());
     plan.emplace(PlanOf(graph));
   }
 
+  StepStatus TakeStep(const Factoring& factoring = {}, const StopToken& stop = {}) {
+    return test::TakeStep(*view, hessian, data, factoring, &step, stop);
+  }
   int Start(int slot) const {
     return problem.velocity_start()[graph.islands().tree_of_slot()[slot]];
   }
@@ -91,7 +115,6 @@ struct Assembled {
   SapStep step;
   SapScratch scratch;
   Hessian hessian;
-  ConjugateVectors conjugate;
   std::optional<IslandView> view;
   std::optional<EliminationPlan> plan;
 };
@@ -103,7 +126,7 @@ TEST(HessianTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(RandomTreesInContact(seed, {.trees = 5, .contacts = 12, .max_dofs = 7}));
     ASSERT_LE(a.graph.velocity_start().back(), kDenseDofs);
-    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
+    ASSERT_EQ(a.TakeStep(), StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError);
   }
 }
@@ -164,7 +187,7 @@ TEST(HessianTest, DenseStepOfBranchedTreesIsThatOfTheDerivativeOfTheGradient) {
     arrays.AddContact(tree, middle, {});
     Assembled a(arrays);
     ASSERT_TRUE(IsDense(a.graph, a.view->range()));
-    ASSERT_EQ(SolveDenseStep(*a.view, a.hessian, a.data, &a.step), StepStatus::kOk);
+    ASSERT_EQ(a.TakeStep(), StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError) << n;
   }
 }
@@ -172,9 +195,7 @@ TEST(HessianTest, DenseStepOfBranchedTreesIsThatOfTheDerivativeOfTheGradient) {
 TEST(HessianTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(RandomTreesInContact(seed, {.trees = 30, .contacts = 80, .max_dofs = 12}));
-    BlockCholesky<double> cholesky;
-    ASSERT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky, &a.step),
-              StepStatus::kOk);
+    ASSERT_EQ(a.TakeStep({&*a.plan}), StepStatus::kOk);
     EXPECT_LE(a.StepError(), kDifferenceError);
   }
 }
@@ -182,10 +203,7 @@ TEST(HessianTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
 TEST(HessianTest, PreconditionedStepIsThatToItsTolerance) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     Assembled a(WithBodiesAsTrees(RandomBodiesInContact(seed, 40, 100)));
-    BlockCholesky<float> cholesky;
-    ASSERT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
-                                      &a.conjugate, &a.step),
-              StepStatus::kOk);
+    ASSERT_EQ(a.TakeStep({&*a.plan, true}), StepStatus::kOk);
     EXPECT_LE(a.StepError(), 1.1e-4);
   }
 }
@@ -194,10 +212,7 @@ TEST(HessianTest, BlocksAndStepsAreTheSameBitsOnAnyNumberOfThreads) {
   const ProblemArrays arrays = WithBodiesAsTrees(RandomBodiesInContact(1, 200, 600));
   const auto step = [&](TaskArena* arena) {
     Assembled a(arrays, arena);
-    BlockCholesky<float> cholesky;
-    EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, StopToken(), a.data, &cholesky,
-                                      &a.conjugate, &a.step),
-              StepStatus::kOk);
+    EXPECT_EQ(a.TakeStep({&*a.plan, true}), StepStatus::kOk);
     return a.step.v;
   };
   const std::vector<double> alone = step(nullptr);
@@ -211,13 +226,8 @@ TEST(HessianTest, StepsStopOnRequest) {
   Assembled a(WithBodiesAsTrees(RandomBodiesInContact(1, 40, 100)));
   const std::atomic<bool> cancelled{true};
   const StopToken stop(&cancelled, StopToken::Clock::time_point::max());
-  BlockCholesky<double> exact;
-  BlockCholesky<float> preconditioner;
-  EXPECT_EQ(SolveSparseStep(*a.view, a.hessian, *a.plan, stop, a.data, &exact, &a.step),
-            StepStatus::kStopped);
-  EXPECT_EQ(SolvePreconditionedStep(*a.view, a.hessian, *a.plan, stop, a.data, &preconditioner,
-                                    &a.conjugate, &a.step),
-            StepStatus::kStopped);
+  EXPECT_EQ(a.TakeStep({&*a.plan}, stop), StepStatus::kStopped);
+  EXPECT_EQ(a.TakeStep({&*a.plan, true}, stop), StepStatus::kStopped);
 }
 
 // The same with constraints of every kind, and the dense problem.
@@ -226,12 +236,11 @@ struct EveryKind : PreparedProblem {
       : PreparedProblem(arrays, false), view(View(0, arena)), dense(arrays) {
     hessian.Resize(graph);
     Evaluate(view, &data, &scratch);
-    ForPoolsOf(view, [&](auto pool) {
-      auto& state = data.pools[pool];
-      const PoolRange range = view.range(pool);
-      model.pools[pool].laws.Hessians(range.begin, range.end, state.v_c, &state.G);
-    });
+    EvaluateHessians(view, &data);
     hessian.Assemble(view, data, StopToken());
+  }
+  StepStatus TakeStep(const Factoring& factoring = {}) {
+    return test::TakeStep(view, hessian, data, factoring, &step);
   }
   // H in the order and the unit of the problem, of the trees with constraints.
   MatrixL AssembledMatrix() const {
@@ -332,28 +341,22 @@ TEST_P(EveryKindTest, BlocksAreTheDifferencesOfTheGradient) {
 
 TEST_P(EveryKindTest, SparseStepIsThatOfTheDerivativeOfTheGradient) {
   EveryKind e(Problem());
-  BlockCholesky<double> cholesky;
-  ASSERT_EQ(
-      SolveSparseStep(e.view, e.hessian, PlanOf(e.graph), StopToken(), e.data, &cholesky, &e.step),
-      StepStatus::kOk);
+  const EliminationPlan plan = PlanOf(e.graph);
+  ASSERT_EQ(e.TakeStep({&plan}), StepStatus::kOk);
   EXPECT_LE(e.StepError(), 1e-6);
 }
 
 TEST_P(EveryKindTest, PreconditionedStepIsThatToItsTolerance) {
   EveryKind e(Problem());
-  BlockCholesky<float> cholesky;
-  ConjugateVectors conjugate;
-  conjugate.Resize(e.graph);
-  ASSERT_EQ(SolvePreconditionedStep(e.view, e.hessian, PlanOf(e.graph), StopToken(), e.data,
-                                    &cholesky, &conjugate, &e.step),
-            StepStatus::kOk);
+  const EliminationPlan plan = PlanOf(e.graph);
+  ASSERT_EQ(e.TakeStep({&plan, true}), StepStatus::kOk);
   EXPECT_LE(e.StepError(), 1e-3);
 }
 
 TEST_P(EveryKindTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
   EveryKind e(SmallProblem());
   ASSERT_LE(e.graph.velocity_start().back(), kDenseDofs);
-  ASSERT_EQ(SolveDenseStep(e.view, e.hessian, e.data, &e.step), StepStatus::kOk);
+  ASSERT_EQ(e.TakeStep(), StepStatus::kOk);
   EXPECT_LE(e.StepError(), 1e-6);
 }
 
