@@ -1,11 +1,9 @@
 #include "client/cpp/transport/authorization.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 #include <system_error>
+
+#include "client/cpp/transport/message_file.h"
 
 namespace sap::client {
 namespace {
@@ -25,15 +23,6 @@ tl::expected<std::string, Error> HeaderOf(std::string token, const std::string& 
 
 }  // namespace
 
-tl::expected<std::string, Error> ReadCredential(const std::string& path) {
-  if (path.empty()) return "";
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (!file) return Invalid(path + ": " + std::strerror(errno));
-  return text;
-}
-
 tl::expected<std::shared_ptr<Authorization>, Error> Authorization::Make(
     const Credentials& credentials) {
   if (!credentials.token.empty() && !credentials.token_file.empty()) {
@@ -45,7 +34,7 @@ tl::expected<std::shared_ptr<Authorization>, Error> Authorization::Make(
   if (!credentials.token_file.empty()) {
     std::error_code ignored;
     made->written_ = std::filesystem::last_write_time(credentials.token_file, ignored);
-    auto token = ReadCredential(credentials.token_file);
+    auto token = ReadFile(credentials.token_file);
     header = token ? HeaderOf(*token, credentials.token_file) : token;
   }
   if (!header) return tl::unexpected(header.error());
@@ -59,7 +48,7 @@ std::string Authorization::Value() {
   std::error_code missing;
   const auto written = std::filesystem::last_write_time(token_file_, missing);
   if (missing || written == written_) return value_;
-  const auto token = ReadCredential(token_file_);
+  const auto token = ReadFile(token_file_);
   const auto header = token ? HeaderOf(*token, token_file_) : token;
   if (!header) return value_;
   written_ = written;

@@ -13,9 +13,6 @@
 
 namespace sap::client {
 
-// The contents of a file; of an empty path, an empty text.
-tl::expected<std::string, Error> ReadCredential(const std::string& path);
-
 // Thread-safe.
 class Authorization {
  public:

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/cpp/transport/event_loop.h"
+#include "client/cpp/transport/message_file.h"
 #include "solver/parallel/forked_threads.h"
 #include "solver/parallel/signals_blocked.h"
 
@@ -19,8 +20,14 @@ tl::unexpected<Error> InvalidArgument(const std::string& message, const std::str
 
 // PEM text, as such or in the file of that path.
 tl::expected<std::string, Error> ReadPem(const std::string& text_or_path) {
-  if (text_or_path.starts_with("-----BEGIN")) return text_or_path;
-  return ReadCredential(text_or_path);
+  constexpr const char* kBegin = "-----BEGIN";
+  if (text_or_path.empty() || text_or_path.starts_with(kBegin)) return text_or_path;
+  auto text = ReadFile(text_or_path);
+  // gRPC would take the CAs of the system in place of an empty file.
+  if (text && text->find(kBegin) == std::string::npos) {
+    return InvalidArgument(text_or_path + ": holds no PEM text", "");
+  }
+  return text;
 }
 
 bool IsEncrypted(const Credentials& credentials) {

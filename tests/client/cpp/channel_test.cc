@@ -65,5 +65,21 @@ TEST_F(ChannelTest, WithTlsTheServersOfAListHaveOneName) {
   EXPECT_EQ(Refusal("10.0.0.1:1,10.0.0.2:1", credentials), "");
 }
 
+// An empty file would otherwise stand for no file: the CAs of the system, or no certificate.
+TEST_F(ChannelTest, AFileWithoutACredentialIsRefusedByItsName) {
+  const std::string folder = directory_ / "";
+  const std::string empty = directory_ / "empty";
+  std::ofstream(empty).close();
+  for (std::string Credentials::*of : {&Credentials::server_ca, &Credentials::token_file}) {
+    Credentials credentials;
+    credentials.*of = folder;
+    EXPECT_EQ(Refusal("127.0.0.1:1", credentials), folder + ": cannot read: Is a directory");
+    credentials.*of = empty;
+    EXPECT_EQ(Refusal("127.0.0.1:1", credentials),
+              empty + (of == &Credentials::server_ca ? ": holds no PEM text"
+                                                     : ": must hold exactly one token"));
+  }
+}
+
 }  // namespace
 }  // namespace sap::client::channel

@@ -139,7 +139,7 @@ def test_call_to_an_untrusted_server_fails(secure_address: str) -> None:
 
 def test_missing_certificate_is_named(tmp_path: Path) -> None:
     missing = sap.Tls(root_certificates=tmp_path / "nowhere.pem")
-    with pytest.raises(sap.InvalidArgument, match=r"nowhere\.pem: No such file"):
+    with pytest.raises(sap.InvalidArgument, match=r"nowhere\.pem: cannot open: No such file"):
         sap.connect("localhost:1", tls=missing)
 
 
