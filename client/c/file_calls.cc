@@ -40,6 +40,14 @@ Status WithBytes(const sap_bytes& bytes, const Work& work) {
   return work(std::string(static_cast<const char*>(bytes.data), bytes.length));
 }
 
+template <typename Work>
+int32_t RunOn(sap_recording* recording, sap_answer* answer, const Work& work) noexcept {
+  return Run(answer, [&](auto* content) -> Status {
+    if (recording == nullptr) return Fail(SAP_INVALID_ARGUMENT, "the recording is NULL");
+    return work(recording->recording.get(), content);
+  });
+}
+
 int32_t OpenRecording(const char* path, sap::c::RecordingUse use, sap_recording** recording,
                       sap_answer* answer) noexcept {
   if (recording == nullptr) return SAP_INVALID_ARGUMENT;
@@ -109,14 +117,14 @@ int32_t sap_recording_create(const char* path, sap_recording** recording, sap_an
 void sap_recording_free(sap_recording* recording) { delete recording; }
 
 int32_t sap_recording_read(sap_recording* recording, sap_answer* answer) {
-  return Run(answer, [&](auto* content) { return recording->recording->Read(content); });
+  return RunOn(recording, answer, [](auto* file, auto* content) { return file->Read(content); });
 }
 
 int32_t sap_recording_write(sap_recording* recording, const sap_record* record,
                             sap_answer* answer) {
-  return Run(answer, [&](auto*) { return recording->recording->Write(record); });
+  return RunOn(recording, answer, [&](auto* file, auto*) { return file->Write(record); });
 }
 
 int32_t sap_recording_close(sap_recording* recording, sap_answer* answer) {
-  return Run(answer, [&](auto*) { return recording->recording->Close(); });
+  return RunOn(recording, answer, [](auto* file, auto*) { return file->Close(); });
 }

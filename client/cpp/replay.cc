@@ -1,16 +1,10 @@
 #include "client/cpp/replay.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <google/protobuf/util/delimited_message_util.h>
-
-#include <cerrno>
-#include <cstring>
-#include <fstream>
-#include <optional>
 #include <utility>
 
 #include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/recording_reader.h"
 #include "client/cpp/transport/replay_comparison.h"
 #include "sap/v1/recording.pb.h"
 
@@ -114,21 +108,15 @@ void Count(const Judgement& judgement, ReplayReport* report) {
 tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backend* backend) {
   const auto server = InfoOf(backend, CallOptions());
   if (!server) return tl::unexpected(server.error());
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) {
-    return tl::unexpected(
-        Error{ErrorCode::kInvalidArgument, path + ": cannot open: " + std::strerror(errno), ""});
-  }
-  google::protobuf::io::IstreamInputStream stream(&file);
+  auto reader = RecordingReader::Open(path);
+  if (!reader) return tl::unexpected(reader.error());
   ReplayReport report;
+  v1::RecordedSolve record;
   while (true) {
-    v1::RecordedSolve record;
-    bool ended = false;
-    if (!google::protobuf::util::ParseDelimitedFromZeroCopyStream(&record, &stream, &ended)) {
-      report.truncated = !ended;
-      break;
-    }
+    const auto found = reader->Next(&record);
+    if (!found) return tl::unexpected(found.error());
+    report.truncated = *found == RecordingReader::Found::kIncomplete;
+    if (*found != RecordingReader::Found::kRecord) break;
     const auto judgement = Replay(record, backend);
     if (!judgement) return tl::unexpected(judgement.error());
     Count(*judgement, &report);

@@ -1,7 +1,6 @@
 // Files and messages behind the C interface, by those of the client for C++.
 #include "client/c/files.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <google/protobuf/util/delimited_message_util.h>
 #include <google/protobuf/util/time_util.h>
 
@@ -18,7 +17,7 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/message_file.h"
 #include "client/cpp/transport/problem_message.h"
-#include "sap/v1/recording.pb.h"
+#include "client/cpp/transport/recording_reader.h"
 
 namespace sap::c {
 namespace {
@@ -59,23 +58,27 @@ Status SetProblem(const tl::expected<v1::ContactProblem, client::Error>& message
 
 class RecordingFile final : public Recording {
  public:
-  RecordingFile(std::string path, std::fstream file)
+  RecordingFile(std::string path, client::RecordingReader reader)
+      : path_(std::move(path)), reader_(std::move(reader)) {}
+  RecordingFile(std::string path, std::ofstream file)
       : path_(std::move(path)), file_(std::move(file)) {}
 
   Status Read(AnswerContent* answer) override {
-    if (!input_) input_.emplace(&file_);
+    using Found = client::RecordingReader::Found;
+    if (!reader_) return Fail(SAP_INVALID_ARGUMENT, path_ + ": is not open to be read");
     v1::RecordedSolve message;
-    bool ended = false;
-    if (google::protobuf::util::ParseDelimitedFromZeroCopyStream(&message, &*input_, &ended)) {
-      ++count_;
-      auto record = RecordOf(message);
-      if (!record) return tl::unexpected(record.error());
-      answer->SetRecord(std::move(*record));
-      return {};
+    const auto found = reader_->Next(&message);
+    if (!found) return tl::unexpected(FromClient(found.error()));
+    if (*found == Found::kEnd) return {};
+    if (*found == Found::kIncomplete) {
+      return Fail(SAP_INVALID_ARGUMENT,
+                  path_ + ": record " + std::to_string(count_) + " is truncated or malformed");
     }
-    if (ended) return {};
-    return Fail(SAP_INVALID_ARGUMENT,
-                path_ + ": record " + std::to_string(count_) + " is truncated or malformed");
+    ++count_;
+    auto record = RecordOf(message);
+    if (!record) return tl::unexpected(record.error());
+    answer->SetRecord(std::move(*record));
+    return {};
   }
 
   Status Write(const sap_record* given) override {
@@ -87,6 +90,7 @@ class RecordingFile final : public Recording {
   }
 
   Status Close() override {
+    if (reader_) return reader_.reset(), Status();
     errno = 0;
     file_.close();
     return file_ ? Status() : CannotWrite();
@@ -99,8 +103,8 @@ class RecordingFile final : public Recording {
   }
 
   const std::string path_;
-  std::fstream file_;
-  std::optional<google::protobuf::io::IstreamInputStream> input_;  // of file_, once it is read
+  std::optional<client::RecordingReader> reader_;
+  std::ofstream file_;
   int count_{0};
 };
 
@@ -158,9 +162,13 @@ Status LoadProblem(const std::string& path, AnswerContent* answer) {
 
 tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::string& path,
                                                                   RecordingUse use) {
-  const auto mode = use == RecordingUse::kRead ? std::ios::in : std::ios::out | std::ios::trunc;
+  if (use == RecordingUse::kRead) {
+    auto reader = client::RecordingReader::Open(path);
+    if (!reader) return tl::unexpected(FromClient(reader.error()));
+    return std::make_unique<RecordingFile>(path, std::move(*reader));
+  }
   errno = 0;
-  std::fstream file(path, mode | std::ios::binary);
+  std::ofstream file(path, std::ios::binary);
   if (file) return std::make_unique<RecordingFile>(path, std::move(file));
   return Fail(SAP_INVALID_ARGUMENT, path + ": cannot open: " + std::strerror(errno));
 }

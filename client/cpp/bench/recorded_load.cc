@@ -1,26 +1,24 @@
 #include "client/cpp/bench/recorded_load.h"
 
-#include <google/protobuf/io/zero_copy_stream_impl.h>
-#include <google/protobuf/util/delimited_message_util.h>
-
 #include <algorithm>
-#include <fstream>
 #include <vector>
 
 #include "client/cpp/transport/message_conversion.h"
-#include "sap/v1/recording.pb.h"
+#include "client/cpp/transport/recording_reader.h"
 
 namespace sap::client {
 
 tl::expected<void, Error> AddRecording(const std::string& path, double speed, Load* load) {
-  std::ifstream file(path, std::ios::binary);
-  google::protobuf::io::IstreamInputStream stream(&file);
+  auto reader = RecordingReader::Open(path);
+  if (!reader) return tl::unexpected(reader.error());
   std::vector<v1::RecordedSolve> records;
-  // The last record may be incomplete, as after a crash.
-  for (v1::RecordedSolve record;
-       google::protobuf::util::ParseDelimitedFromZeroCopyStream(&record, &stream, nullptr);) {
+  v1::RecordedSolve record;
+  while (true) {
+    const auto found = reader->Next(&record);
+    if (!found) return tl::unexpected(found.error());
+    // The last record may be incomplete, as after a crash.
+    if (*found != RecordingReader::Found::kRecord) break;
     if (record.has_problem()) records.push_back(std::move(record));
-    record.Clear();
   }
   if (records.empty()) {
     return tl::unexpected(

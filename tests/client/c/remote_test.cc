@@ -477,7 +477,24 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   EXPECT_EQ(sap_answer_record(read.get())->solution, nullptr);
   EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
   EXPECT_EQ(sap_answer_record(read.get()), nullptr);
+  EXPECT_EQ(sap_recording_close(recording, read.get()), SAP_OK);
+  EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(read.error().message, path + ": is not open to be read");
   sap_recording_free(recording);
+}
+
+TEST_F(RemoteTest, WhatIsNoRecordingEndsWithAnError) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory / "";
+  Answer answer;
+  sap_recording* recording = nullptr;
+  ASSERT_EQ(sap_recording_open(path.c_str(), &recording, answer.get()), SAP_OK);
+  EXPECT_EQ(sap_recording_read(recording, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(answer.error().message, path + ": cannot read: Is a directory");
+  sap_recording_free(recording);
+  EXPECT_EQ(sap_recording_open("/no/such/file", &recording, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(sap_recording_read(recording, answer.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_STREQ(answer.error().message, "the recording is NULL");
 }
 
 }  // namespace

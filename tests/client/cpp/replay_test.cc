@@ -204,6 +204,16 @@ TEST_F(ReplayTest, WhatIsNoRecordingIsRefused) {
   EXPECT_THAT(text.error().message, HasSubstr("is not a recording"));
   std::ofstream(path_, std::ios::trunc).close();
   EXPECT_FALSE(client_.Replay(path_).has_value());
+  EXPECT_EQ(client_.Replay(directory_ / "").error().message,
+            (directory_ / "").string() + ": cannot read: Is a directory");
+}
+
+TEST_F(ReplayTest, BytesThatAreNoLengthOfARecordAreNoEnd) {
+  Record({MixedScene()});
+  std::ofstream(path_, std::ios::binary | std::ios::app) << std::string(11, '\xff');
+  const ReplayReport report = Replay();
+  EXPECT_EQ(report.identical, 1);
+  EXPECT_TRUE(report.truncated);
 }
 
 TEST_F(ReplayTest, ARecordingThatCannotBeWrittenIsAnError) {
