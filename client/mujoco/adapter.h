@@ -200,7 +200,7 @@ typedef struct sap_mujoco_refusal {
 struct sap_mujoco; /* of sap_mujoco.h */
 
 /* Judges recorded steps under MuJoCo's law, on threads of which each has a state of `data`. The
- * bits of a judgment depend on its recorded step alone. Returns a value of sap_status.
+ * bits of a judgment depend on its recorded step alone. Returns a kind of sap_error.
  *
  *   judgments   [K] written */
 SAP_MUJOCO_API int32_t sap_mujoco_judge(const struct sap_mujoco* solver, const void* model,

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "client/mujoco/adapter.h"
+#include "adapter.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -43,7 +43,7 @@ typedef struct sap_mujoco_outcome {
 
 /* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
  * is linked with. From then on MuJoCo's errors in calls of this interface are its errors.
- * Functions return SAP_OK, or a value of sap_status in sap_islands_types.h.
+ * Functions return SAP_OK, or another kind of error of sap_islands_types.h.
  *
  *   fields   table of sap_mujoco_fields; NULL: that of the released version */
 SAP_MUJOCO_API int32_t sap_mujoco_open(const char* library, const sap_mujoco_field* fields,

@@ -59,6 +59,33 @@ class InstalledTest(unittest.TestCase):
             run("cmake", "-S", source, "-B", source / "build",
                 f"-DCMAKE_PREFIX_PATH={self.prefix}")
 
+    def test_steps_of_mujoco_are_in_the_c_library(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            binary = pathlib.Path(scratch) / "program"
+            flags = run("pkg-config", "--cflags", "--libs", "sap_islands",
+                        env={"PKG_CONFIG_PATH": str(self.prefix / "lib/pkgconfig")})
+            program = ("#include <sap_islands.h>\n"
+                       "#include <sap_islands/client/mujoco/sap_mujoco.h>\n"
+                       "int main(void) {\n"
+                       "  sap_mujoco* solver;\n"
+                       "  sap_mujoco_outcome outcome;\n"
+                       "  return sap_mujoco_open(NULL, NULL, &solver, &outcome) == SAP_OK;\n"
+                       "}\n")
+            run("cc", "-x", "c", "-", *shlex.split(flags), "-o", binary, input=program)
+            run(binary, env={"LD_LIBRARY_PATH": str(self.prefix / "lib")})
+
+    def test_a_part_that_was_not_built_is_named(self):
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
+                "find_package(sap_islands REQUIRED COMPONENTS c neither_this)\n")
+            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
+                                   f"-DCMAKE_PREFIX_PATH={self.prefix}"],
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("was installed without neither_this", done.stderr)
+
     def test_a_project_finds_the_solver_of_dart(self):
         if not (self.prefix / "lib/cmake/sap_islands/sap_islands-dart.cmake").exists():
             self.skipTest("built without DART (deploy/install_packages.sh dart)")
