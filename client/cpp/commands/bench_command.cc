@@ -190,7 +190,7 @@ void AddBenchCommand(CLI::App* app, Run* run) {
   command
       ->add_option("--speed", flags->speed,
                    "Factor on the recorded rate; 0: each when the previous one is answered")
-      ->check(CLI::NonNegativeNumber)
+      ->check(Between(0, 1e6))
       ->needs(recording);
   command->add_option("--mode", flags->mode, "unary, session or batch")->transform(OneOf(modes));
   command->add_option("--workers", flags->load.workers, "Workers, each with one call at a time")
@@ -203,11 +203,12 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->add_option(
           "--rate", flags->load.rate,
           "Calls per second of all workers; default: closed loop, each worker sends when answered")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Between(0, 1e9))
+      ->excludes(recording);
   command->add_option("--duration", flags->load.duration_s, "Time of the measurement in seconds")
-      ->check(CLI::PositiveNumber);
+      ->check(Between(1e-3, 1e6));
   command->add_option("--warmup", flags->load.warmup_s, "Time before the measurement in seconds")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Between(0, 1e6));
   command->add_option("--batch-size", flags->load.batch_size, "Problems of a batch")
       ->check(CLI::Range(1, 1'000'000));
   command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
@@ -218,7 +219,8 @@ void AddBenchCommand(CLI::App* app, Run* run) {
   command->add_option("--pairs", flags->pairs, "Rounds of the comparison")
       ->check(CLI::Range(1, 100'000))
       ->needs(echo);
-  command->add_option("--csv", flags->csv, "File to append a line with all figures to");
+  command->add_option("--csv", flags->csv, "File to append a line with all figures to")
+      ->excludes(echo);
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());
   command->callback([=] { *run = [=] { return Bench(*flags); }; });
@@ -236,7 +238,7 @@ void AddEchoCommand(CLI::App* app, Run* run) {
       ->add_option(
           "--busy-us", *busy_us,
           "Time in microseconds for which a thread spins before each answer, in place of a solve")
-      ->check(CLI::Range(0.0, 1e7));
+      ->check(Between(0, 1e7));
   command->callback([=] { *run = [=] { return Echo(*address, *threads, *busy_us); }; });
 }
 

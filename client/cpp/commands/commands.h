@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <functional>
+#include <string>
 
 #include "client/cpp/error.h"
 
@@ -30,5 +31,9 @@ void AddAdminCommand(CLI::App* app, Run* run);
 
 // Prints the code and message of the error to standard error; returns kFailed.
 int Report(const Error& error);
+
+// Writes a file, gzipped where its name ends with .gz, or to standard output where `path` is empty.
+// Returns the exit code; main reports what standard output did not take.
+int Write(const std::string& text, const std::string& path);
 
 }  // namespace sap::client

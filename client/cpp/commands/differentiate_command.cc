@@ -28,15 +28,6 @@ tl::expected<v1::DifferentiateRequest, Error> ReadRequest(const std::string& pat
   return request;
 }
 
-int Write(const v1::DifferentiateResponse& response, const std::string& path) {
-  const std::string text = MessageToJson(response) + "\n";
-  if (path.empty()) {
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : kFailed;
-  }
-  const auto written = WriteFile(text, path);
-  return written ? 0 : Report(written.error());
-}
-
 int Differentiate(const DifferentiateFlags& flags) {
   const auto request = ReadRequest(flags.file);
   if (!request) return Report(request.error());
@@ -47,7 +38,8 @@ int Differentiate(const DifferentiateFlags& flags) {
     status.error().message = flags.file + ": " + status.error().message;
     return Report(status.error());
   }
-  if (const int failure = Write(response, flags.output); failure != 0) return failure;
+  const int failure = Write(MessageToJson(response) + "\n", flags.output);
+  if (failure != 0) return failure;
   const bool accurate = std::ranges::all_of(response.adjoint_status(), [](int status) {
     return status == v1::ADJOINT_STATUS_DIFFERENTIATED;
   });

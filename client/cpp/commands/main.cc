@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/transport/message_file.h"
 
 namespace sap::client {
 
@@ -13,6 +14,18 @@ int Report(const Error& error) {
   if (!error.request_id.empty()) std::fprintf(stderr, " (request id %s)", error.request_id.c_str());
   std::fprintf(stderr, "\n");
   return kFailed;
+}
+
+int Write(const std::string& text, const std::string& path) {
+  if (path.empty()) return std::fputs(text.c_str(), stdout), 0;
+  const auto written = WriteFile(text, path);
+  return written ? 0 : Report(written.error());
+}
+
+// The exit code, unless a part of what was printed is lost, as on a full disk.
+static int Finish(int exit_code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return exit_code;
+  return Report({ErrorCode::kInvalidArgument, "standard output: cannot write", ""});
 }
 
 }  // namespace sap::client
@@ -38,7 +51,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return Finish(app.exit(error) == 0 ? 0 : kFailed);
   }
-  return run();
+  return Finish(run());
 }

@@ -19,9 +19,9 @@ struct RecordFlags : SolveFlags {
   std::string output;
 };
 
-// Solves one file and records the outcome.
+// Solves one file, records the outcome and counts it.
 int RecordFile(const std::string& file, const RecordFlags& flags, Client* client,
-               RecordingWriter* writer) {
+               RecordingWriter* writer, int* records) {
   const auto problem = LoadProblem(file);
   if (!problem) return Report(problem.error());
   const Clock::time_point start = Clock::now();
@@ -31,6 +31,7 @@ int RecordFile(const std::string& file, const RecordFlags& flags, Client* client
       !written) {
     return Report(written.error());
   }
+  ++*records;
   if (solution) return solution->Solved() ? 0 : kNotSolved;
   Error error = solution.error();
   error.message = file + ": " + error.message;
@@ -45,11 +46,12 @@ int RecordFiles(const RecordFlags& flags) {
   auto writer = RecordingWriter::Create(flags.output, *server);
   if (!writer) return Report(writer.error());
   int exit_code = 0;
+  int records = 0;
   for (const std::string& file : flags.files) {
-    exit_code = std::max(exit_code, RecordFile(file, flags, &*client, &*writer));
+    exit_code = std::max(exit_code, RecordFile(file, flags, &*client, &*writer, &records));
   }
   if (const auto closed = writer->Close(); !closed) return Report(closed.error());
-  std::printf("%zu problems and answers in %s\n", flags.files.size(), flags.output.c_str());
+  std::printf("%d problems and answers in %s\n", records, flags.output.c_str());
   return exit_code;
 }
 

@@ -2,7 +2,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
-#include <fstream>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -37,15 +37,6 @@ struct SimulateFlags {
   std::string record;
   std::string picture;
 };
-
-int WriteFile(const std::string& path, const std::string& text) {
-  if (path.empty()) return 0;
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return 0;
-  return Report({ErrorCode::kInvalidArgument, path + ": cannot write", ""});
-}
 
 std::string Caption(const SimulateFlags& flags, const Simulation& simulation,
                     const StepStatistics& last) {
@@ -141,6 +132,9 @@ class SessionSolver {
 };
 
 int Simulate(const SimulateFlags& flags) {
+  if (flags.time_s / flags.step_s > std::numeric_limits<int>::max()) {
+    return Report({ErrorCode::kInvalidArgument, "--time is more than 2^31 times --step", ""});
+  }
   const auto scene = simulation::MakeScene(flags.scene, flags.scene_options);
   if (!scene) return Report({ErrorCode::kInvalidArgument, scene.error(), ""});
   auto solver = SessionSolver::Open(flags);
@@ -155,14 +149,16 @@ int Simulate(const SimulateFlags& flags) {
   PrintSummary(flags, simulation, steps, failed);
   int exit_code = !finished ? kFailed : failed > 0 ? kNotSolved : 0;
   if (const auto closed = solver->Close(); !closed) exit_code = Report(closed.error());
-  exit_code = std::max(exit_code, WriteFile(flags.csv, simulation::StepsAsCsv(steps)));
+  if (!flags.csv.empty()) {
+    exit_code = std::max(exit_code, Write(simulation::StepsAsCsv(steps), flags.csv));
+  }
   if (!flags.picture.empty() && !steps.empty()) {
     const std::string picture =
         simulation::DrawPicture(simulation.scene(), simulation.island_of_body(),
                                 {.caption = Caption(flags, simulation, steps.back()),
                                  .note = "One color per island of bodies in contact; gray: no "
                                          "contact."});
-    exit_code = std::max(exit_code, WriteFile(flags.picture, picture));
+    exit_code = std::max(exit_code, Write(picture, flags.picture));
   }
   return exit_code;
 }
@@ -195,9 +191,9 @@ void AddSimulateCommand(CLI::App* app, Run* run) {
   const auto flags = std::make_shared<SimulateFlags>();
   AddSceneOptions(command, flags);
   command->add_option("--time", flags->time_s, "Simulated time in seconds; default 2")
-      ->check(CLI::Range(0.0, 1e6));
+      ->check(Between(0, 1e6));
   command->add_option("--step", flags->step_s, "Time step in seconds; default 0.01")
-      ->check(CLI::Range(1e-6, 1.0));
+      ->check(Between(1e-6, 1));
   AddServerFlags(command, &flags->solve);
   AddSolverFlags(command, &flags->solve);
   command->add_option(

@@ -2,7 +2,6 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "client/cpp/client.h"
@@ -61,18 +60,6 @@ void PrintTableLine(const std::string& file, const Solution& solution, double ti
   std::fflush(stdout);
 }
 
-int WriteJson(const Solution& solution, const std::string& path) {
-  const std::string text = SolutionToJson(solution) + "\n";
-  if (path.empty()) {
-    return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : kFailed;
-  }
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (file) return 0;
-  return Report({ErrorCode::kInvalidArgument, path + ": cannot write", ""});
-}
-
 // Solves one file and prints its line of the table, or the solution if it is the only file.
 int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* client) {
   const auto problem = LoadProblem(file);
@@ -86,8 +73,8 @@ int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* cli
   }
   if (flags.files.size() > 1) {
     PrintTableLine(file, *solution, time_ms);
-  } else if (const int failure = WriteJson(*solution, flags.output); failure != 0) {
-    return failure;
+  } else if (Write(SolutionToJson(*solution) + "\n", flags.output) != 0) {
+    return kFailed;
   }
   return solution->Solved() ? 0 : kNotSolved;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <map>
 
 namespace sap::client {
@@ -20,19 +21,33 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
 
 }  // namespace
 
+CLI::Validator Between(double low, double high) {
+  const std::string range = CLI::Range(low, high).get_description();
+  const auto check = [low, high, range](const std::string& text) {
+    double value = 0;
+    const bool within = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
+    return within ? std::string() : "'" + text + "' is not " + range;
+  };
+  return CLI::Validator(check, range);
+}
+
 void AddCredentialFlags(CLI::App* command, Credentials* credentials) {
-  command->add_flag("--tls", credentials->tls, "Encrypt, and verify the server's certificate");
-  command->add_option("--tls-ca", credentials->server_ca,
-                      "CA (PEM) of the server's certificate, in place of the CAs of the system");
+  CLI::Option* server = command->get_option("--server");
+  command->add_flag("--tls", credentials->tls, "Encrypt, and verify the server's certificate")
+      ->needs(server);
+  const auto add = [&](const char* name, std::string* value, const char* help) {
+    return command->add_option(name, *value, help)->needs(server);
+  };
+  add("--tls-ca", &credentials->server_ca,
+      "CA (PEM) of the server's certificate, in place of the CAs of the system");
   CLI::Option* certificate =
-      command->add_option("--tls-cert", credentials->certificate, "Client certificate (PEM)");
-  CLI::Option* key = command->add_option("--tls-key", credentials->key, "Its private key (PEM)");
+      add("--tls-cert", &credentials->certificate, "Client certificate (PEM)");
+  CLI::Option* key = add("--tls-key", &credentials->key, "Its private key (PEM)");
   certificate->needs(key);
   key->needs(certificate);
-  command->add_option("--tls-server-name", credentials->server_name,
-                      "Name expected in the server's certificate, if it is not the host");
-  command->add_option("--token-file", credentials->token_file,
-                      "File with the bearer token that every call sends");
+  add("--tls-server-name", &credentials->server_name,
+      "Name expected in the server's certificate, if it is not the host");
+  add("--token-file", &credentials->token_file, "File with the bearer token that every call sends");
 }
 
 void AddServerFlags(CLI::App* command, SolveFlags* flags) {
@@ -74,7 +89,7 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
   command
       ->add_option("--max-iterations", solver->max_iterations,
                    "Limit on Newton iterations per island")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, std::numeric_limits<int>::max()));
   command->add_option_function<std::string>(
       "--time-budget",
       [flags](const std::string& text) {

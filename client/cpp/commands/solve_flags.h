@@ -30,7 +30,11 @@ CLI::Validator OneOf(const std::map<std::string, Value>& values) {
   return CLI::Validator(replace, "{" + names + "}");
 }
 
-// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file.
+// Numbers from `low` to `high`. CLI11's own ranges take NaN.
+CLI::Validator Between(double low, double high);
+
+// --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file. Each needs --server,
+// which is to be there before.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
 // What --server accepts.
