@@ -89,7 +89,12 @@ std::string ChildProcess::WaitForLine(const std::string& prefix,
   return "";
 }
 
-void ChildProcess::Signal(int signal) const { kill(pid_, signal); }
+void ChildProcess::Signal(int signal) const {
+  kill(pid_, signal);
+  // Its threads stop one by one after kill() has returned.
+  siginfo_t ignored;
+  if (signal == SIGSTOP) waitid(P_PID, static_cast<id_t>(pid_), &ignored, WSTOPPED);
+}
 
 ProcessResult ChildProcess::Wait(std::chrono::seconds timeout) {
   const auto until = Clock::now() + timeout;

@@ -43,6 +43,7 @@ class ChildProcess {
   // if the process ends or the time is up before it comes.
   std::string WaitForLine(const std::string& prefix, std::chrono::seconds timeout) const;
 
+  // After SIGSTOP the process has stopped.
   void Signal(int signal) const;
 
   pid_t pid() const { return pid_; }
