@@ -316,3 +316,12 @@ def test_the_guess_of_a_worst_problem_is_the_recorded_velocity(
     solution = client.solve(problem, sap.Options(max_iterations=0))
     assert solution.velocity.tolist() == recorded["next_qvel"][30].tolist()
     assert isinstance(verdict, Verdict)
+
+
+def test_folder_that_cannot_be_made_is_told_before_states_are_judged(
+    model: mujoco.MjModel, run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    spoiled = {**run, "qvel": np.full_like(run["qvel"], np.nan)}  # the first state ends the call
+    with pytest.raises(NotADirectoryError):
+        sap.certify(model, spoiled, worst=tmp_path / "file" / "worst")

@@ -89,6 +89,9 @@ def certify(
     if not sources:
         raise InvalidArgument("there are no runs", "runs")
     steps = ExactSteps(model if isinstance(model, mujoco.MjModel) else load_model(model))
+    directory = None if worst is None else Path(worst)
+    if directory is not None:  # what cannot be made ends the call before the work, not after it
+        directory.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         native = None
         if client is None:
@@ -99,7 +102,7 @@ def certify(
         stack.enter_context(_without_warnings())
         for run in read_runs(steps.model, sources, sample, skip_invalid):
             court.hear(run, progress)
-        return court.verdict(diagnose, None if worst is None else Path(worst))
+        return court.verdict(diagnose, directory)
 
 
 @contextmanager
@@ -217,7 +220,6 @@ class _Court:
             cause = find_cause(trial, found.step, found.judgment)
             worst[i].cause, worst[i].detail, worst[i].bodies = cause
         if directory is not None:
-            directory.mkdir(parents=True, exist_ok=True)
             for found in self._found:
                 self._save(found, directory / f"state-{found.number}")
         causes = Counter(state.cause for state in worst)
