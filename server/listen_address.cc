@@ -47,7 +47,6 @@ std::string WhyNotUnix(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path() / ".";
   if (access(folder.c_str(), W_OK | X_OK) != 0) return Reason(errno);
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return Reason(errno);
   const int result = connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name);
   const int error = result == 0 ? 0 : errno;
   close(fd);

@@ -3,9 +3,12 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <string>
+
+#include "tests/support/child_process.h"
 
 namespace sap {
 namespace {
@@ -69,6 +72,23 @@ TEST(ListenAddressTest, APortThatIsListenedOnIsTaken) {
   for (const char* host : {"127.0.0.1:", "localhost:", "0.0.0.0:", "*:"}) {
     EXPECT_EQ(WhyNotListen(host + port), "") << host;
   }
+}
+
+// A file that no process listens on is no server: one that was killed leaves its socket.
+TEST(ListenAddressTest, AUnixSocketIsTakenWhileAProcessListensOnIt) {
+  const test::TemporaryDirectory directory;
+  const std::string path = (directory / "s").string();
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  path.copy(name.sun_path, sizeof name.sun_path - 1);
+  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  EXPECT_EQ(WhyNotListen("unix:" + path), "");
+  ASSERT_EQ(listen(fd, 1), 0);
+  EXPECT_EQ(WhyNotListen("unix:" + path), kTaken);
+  EXPECT_EQ(WhyNotListen("unix://" + path), kTaken);
+  close(fd);
+  EXPECT_EQ(WhyNotListen("unix:" + path), "");
 }
 
 TEST(ListenAddressTest, TheReasonIsThatOfTheSystem) {
