@@ -490,6 +490,25 @@ def test_a_mesh_is_read_from_a_file_without_the_nodes_that_it_does_not_use(tmp_p
         fem.read_mesh(tmp_path / "nowhere.msh")
 
 
+@pytest.mark.parametrize(
+    ("young", "poisson", "field"),
+    [(-1.0, 0.3, "young"), (np.nan, 0.3, "young"), (1.0, 0.5, "poisson"), (1.0, -1.0, "poisson")],
+)
+def test_materials_that_no_body_has_are_refused(young: float, poisson: float, field: str) -> None:
+    solid = fem.Solid(*GRID, DENSITY, young, poisson)
+    with pytest.raises(sap.InvalidArgument, match=f"{field} is .* must be") as caught:
+        fem.step(solid, GRID.nodes, np.zeros(GRID.nodes.shape), 0.01)
+    assert caught.value.field == field
+
+
+def test_normals_that_are_no_unit_vectors_are_refused_by_number() -> None:
+    points = fem.Points(np.array([[0], [1]]), np.ones((2, 1)))
+    for wrong in ([0, 0, 2], [0, 0, 0], [0, 0, np.nan]):
+        with pytest.raises(sap.InvalidArgument, match="has length") as caught:
+            fem.contacts(points, [[0, 0, 1], wrong], 0.0)
+        assert caught.value.field == "normal[1]"
+
+
 def test_elements_without_extent_or_orientation_are_refused_by_number() -> None:
     loose = fem.Solid(np.append(GRID.nodes, [[9, 9, 9]], axis=0), GRID.elements, 1.0, 1.0, 0.3)
     with pytest.raises(sap.InvalidArgument, match=r"masses\[12\] is 0.0; > 0 is needed"):

@@ -95,7 +95,15 @@ def contacts(
 
 
 def contact_frames(normal: FloatArray) -> FloatArray:
-    """[C, 3, 3] the frames of contacts with normals [C, 3]: rows t1, t2, n in world axes."""
+    """[C, 3, 3] the frames of contacts with normals [C, 3]: rows t1, t2, n in world axes.
+
+    Raises:
+        InvalidArgument: A normal is no unit vector.
+    """
+    length = np.linalg.norm(normal, axis=1)
+    for i in np.flatnonzero(~(abs(length - 1) <= 1e-6)):
+        message = f"normal[{i}] has length {length[i]:g}; it must be 1 within 1e-6"
+        raise InvalidArgument(message, f"normal[{i}]")
     axis = np.eye(3)[np.argmin(abs(normal), axis=1)]
     t1 = np.cross(axis, normal)
     t1 /= np.linalg.norm(t1, axis=1, keepdims=True)

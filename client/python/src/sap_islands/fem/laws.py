@@ -6,12 +6,14 @@ stiffness C is positive semidefinite; what each leaves out of ∂P/∂F for it, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 
 from sap_islands.arrays import FloatArray
+from sap_islands.errors import InvalidArgument
 from sap_islands.fem.elements import Density
 
 Law: TypeAlias = Callable[[FloatArray, float, float], Density]
@@ -81,14 +83,22 @@ def membrane(F: FloatArray, mu: float, lame: float) -> Density:
 
 def lame_parameters(young: float, poisson: float) -> tuple[float, float]:
     """Lamé's μ and λ of a solid [Pa]."""
-    mu = young / (2 * (1 + poisson))
+    mu = _shear_modulus(young, poisson, 0.5)
     return mu, 2 * mu * poisson / (1 - 2 * poisson)
 
 
 def plane_stress_parameters(young: float, poisson: float) -> tuple[float, float]:
     """μ, and λ of a sheet without stress across it [Pa]."""
-    mu = young / (2 * (1 + poisson))
+    mu = _shear_modulus(young, poisson, 1.0)
     return mu, 2 * mu * poisson / (1 - poisson)
+
+
+def _shear_modulus(young: float, poisson: float, limit: float) -> float:
+    if not 0 <= young < math.inf:
+        raise InvalidArgument(f"young is {young}; it must be finite and >= 0", "young")
+    if not -1 < poisson < limit:
+        raise InvalidArgument(f"poisson is {poisson}; it must be in (-1, {limit:g})", "poisson")
+    return young / (2 * (1 + poisson))
 
 
 def _isotropic(Q: FloatArray, mu: float, lame: float) -> FloatArray:
