@@ -7,9 +7,8 @@ a varint. `sap-client replay` solves them again and compares the solutions bit f
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from sap_islands._library.c_records import RecordFile
+from sap_islands._library.c_records import Recorded, RecordFile
 from sap_islands.errors import SapError
 from sap_islands.options import Options
 from sap_islands.problem import Problem
@@ -17,29 +16,7 @@ from sap_islands.problem_files import PathLike
 from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
 
-
-@dataclass(frozen=True)
-class Recorded:
-    """One recorded problem and its outcome.
-
-    Attributes:
-        problem: With the guess that the solve started from, including one from a session.
-        options: Options of the solve.
-        outcome: The complete solution, or the error.
-        arrival_time_ns: Arrival of the request [ns since 1970].
-        duration_s: Time from arrival to answer [s].
-        version: Version of the server.
-        instruction_set: Instruction set of the server; bits agree for equal version and
-            instruction set.
-    """
-
-    problem: Problem
-    options: Options
-    outcome: Solution | SapError
-    arrival_time_ns: int = 0
-    duration_s: float = 0.0
-    version: str = ""
-    instruction_set: str = ""
+__all__ = ["Recorded", "RecordingWriter", "read_recording"]
 
 
 def read_recording(path: PathLike) -> Iterator[Recorded]:
@@ -50,7 +27,7 @@ def read_recording(path: PathLike) -> Iterator[Recorded]:
     """
     file = RecordFile(path, "sap_recording_open")
     while (record := file.read()) is not None:
-        yield Recorded(*record)
+        yield record
 
 
 class RecordingWriter:

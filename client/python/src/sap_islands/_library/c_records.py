@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from sap_islands._library import c_solution
 from sap_islands._library.c_answer import Answer, AnsweredSolution
@@ -37,16 +38,28 @@ class _Record(ctypes.Structure):
     )
 
 
-class Record(NamedTuple):
-    """What a sap_record has; see `Recorded`."""
+@dataclass(frozen=True)
+class Recorded:
+    """One recorded problem and its outcome.
+
+    Attributes:
+        problem: With the guess that the solve started from, including one from a session.
+        options: Options of the solve.
+        outcome: The complete solution, or the error.
+        arrival_time_ns: Arrival of the request [ns since 1970].
+        duration_s: Time from arrival to answer [s].
+        version: Version of the server.
+        instruction_set: Instruction set of the server; bits agree for equal version and
+            instruction set.
+    """
 
     problem: Problem
     options: Options
     outcome: Solution | SapError
-    arrival_time_ns: int
-    duration_s: float
-    version: str
-    instruction_set: str
+    arrival_time_ns: int = 0
+    duration_s: float = 0.0
+    version: str = ""
+    instruction_set: str = ""
 
 
 class RecordFile:
@@ -71,7 +84,7 @@ class RecordFile:
         if self._handle:
             self._library.sap_recording_free(self._handle)
 
-    def read(self) -> Record | None:
+    def read(self) -> Recorded | None:
         """The next record; None at the end.
 
         Raises:
@@ -84,7 +97,7 @@ class RecordFile:
         if address is None:
             return None
         record = read(_Record, address)
-        return Record(
+        return Recorded(
             Problem.of_values(problem_values(answer, record.problem)),
             options_at(record.options),
             AnsweredSolution(answer, record.solution)
