@@ -124,9 +124,11 @@ def test_solve_prints_several_problems_as_a_table(
     for i in range(3):
         files.append(str(tmp_path / f"p{i}.binpb.gz"))
         sap.save_problem(balls_on_floor([0.1 * i] * (i + 1)), files[-1])
-    arguments = ["--server", client.address, "--tolerance", "1e-9", "--newton", "plain"]
-    assert main(["solve", *files, *arguments]) == 0
-    assert capsys.readouterr().out.count("CONVERGED") == 3
+    arguments = ["--server", client.address, "--tolerance", "1e-9", "--newton"]
+    for method in ("plain", "accelerated", "gauss-seidel"):
+        assert main(["solve", *files, *arguments, method]) == 0
+        assert capsys.readouterr().out.count("CONVERGED") == 3
+    arguments.append("plain")
     assert main(["solve", *files, *arguments, "--max-iterations", "0"]) == 1
 
 

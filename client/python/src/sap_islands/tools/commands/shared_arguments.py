@@ -46,14 +46,15 @@ def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--max-iterations", type=int, metavar="N", help="per island (500)")
     group.add_argument("--time-budget", type=float, metavar="S", help="per solve [s] (no limit)")
     group.add_argument("--no-islands", action="store_true", help="solve all islands as one system")
-    group.add_argument("--newton", choices=("plain", "accelerated"), help="method (accelerated)")
+    methods = ("plain", "accelerated", "gauss-seidel")
+    group.add_argument("--newton", choices=methods, help="method (accelerated)")
 
 
 def options_of(arguments: argparse.Namespace) -> Options:
     """Solver options from the command line."""
     newton = NewtonMethod.UNSPECIFIED
     if arguments.newton is not None:
-        newton = NewtonMethod[arguments.newton.upper()]
+        newton = NewtonMethod[arguments.newton.upper().replace("-", "_")]
     return Options(
         relative_tolerance=arguments.tolerance,
         max_iterations=arguments.max_iterations,
