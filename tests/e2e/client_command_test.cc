@@ -189,6 +189,12 @@ TEST_F(ClientCommandTest, OnlyWhatIsInARecordingIsCounted) {
   EXPECT_THAT(result.out, StartsWith("1 problems and answers in "));
 }
 
+TEST_F(ClientCommandTest, AProblemIsNotReplacedByItsRecording) {
+  const std::string problem = Write("problem.json", R"({"time_step": 0.01})");
+  EXPECT_EQ(RunClient({"record", problem, "--output", problem}).exit_code, kFailed);
+  EXPECT_EQ(Read("problem.json"), R"({"time_step": 0.01})");
+}
+
 TEST_F(ClientCommandTest, WrongUsageIsRefused) {
   const std::vector<std::vector<std::string>> cases = {
       {},
@@ -206,6 +212,9 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
       {"solve", Example(), "--server", "127.0.0.1:1", "--threads", "2"},
       {"solve", Example(), "--token-file", "token"},
       {"simulate", "clutter", "--time", "nan"},
+      {"simulate", "clutter", "--csv", directory_ / "no/such/file"},
+      {"simulate", "clutter", "--picture", directory_ / ""},
+      {"simulate", "clutter", "--picture", ""},
       {"simulate", "clutter", "--step", "nan"},
       {"simulate", "clutter", "--time", "1e6", "--step", "1e-6"},
       {"bench", Example(), "--duration", "nan"},

@@ -28,7 +28,8 @@ int main(int argc, char** argv) {
   problem.time_step = 0.01;
   problem.bodies = &bodies;
 
-  if (argc != 2 || sap_abi_version() != SAP_ABI_VERSION) return 1;
+  if (argc != 2) return fputs("usage: event_loop HOST:PORT\n", stderr), 2;
+  if (sap_abi_version() != SAP_ABI_VERSION) return fputs("the library is another\n", stderr), 2;
   sap_client* client = NULL;
   sap_session* session = NULL;
   sap_answer* answer = sap_answer_new();

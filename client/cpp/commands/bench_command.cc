@@ -220,6 +220,7 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->check(CLI::Range(1, 100'000))
       ->needs(echo);
   command->add_option("--csv", flags->csv, "File to append a line with all figures to")
+      ->check(OutputFile())
       ->excludes(echo);
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());

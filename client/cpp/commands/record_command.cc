@@ -39,6 +39,9 @@ int RecordFile(const std::string& file, const RecordFlags& flags, Client* client
 }
 
 int RecordFiles(const RecordFlags& flags) {
+  if (std::ranges::find(flags.files, flags.output) != flags.files.end()) {
+    return Report({ErrorCode::kInvalidArgument, flags.output + ": is one of the problems", ""});
+  }
   auto client = Client::Connect(flags.server, flags.connect);
   if (!client) return Report(client.error());
   const auto server = client->Info();

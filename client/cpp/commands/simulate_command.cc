@@ -196,10 +196,12 @@ void AddSimulateCommand(CLI::App* app, Run* run) {
       ->check(Between(1e-6, 1));
   AddServerFlags(command, &flags->solve);
   AddSolverFlags(command, &flags->solve);
-  command->add_option(
-      "--csv", flags->csv,
-      "File with one row per step; contacts include gaps that may close in the step");
-  command->add_option("--picture", flags->picture, "SVG file with the final state");
+  command
+      ->add_option("--csv", flags->csv,
+                   "File with one row per step; contacts include gaps that may close in the step")
+      ->check(OutputFile());
+  command->add_option("--picture", flags->picture, "SVG file with the final state")
+      ->check(OutputFile());
   command->add_option("--record", flags->record, "Recording of every step, for replay");
   command->callback([=] { *run = [=] { return Simulate(*flags); }; });
 }

@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <system_error>
 
 namespace sap::client {
 namespace {
@@ -29,6 +31,17 @@ CLI::Validator Between(double low, double high) {
     return within ? std::string() : "'" + text + "' is not " + range;
   };
   return CLI::Validator(check, range);
+}
+
+CLI::Validator OutputFile() {
+  const auto check = [](const std::string& path) {
+    std::error_code unknown;
+    const std::filesystem::path folder = std::filesystem::absolute(path, unknown).parent_path();
+    const bool possible = std::filesystem::is_directory(folder, unknown) &&
+                          !std::filesystem::is_directory(path, unknown);
+    return possible ? std::string() : "'" + path + "' cannot be a file";
+  };
+  return CLI::Validator(check, "FILE");
 }
 
 void AddCredentialFlags(CLI::App* command, Credentials* credentials) {

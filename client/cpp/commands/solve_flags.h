@@ -33,6 +33,9 @@ CLI::Validator OneOf(const std::map<std::string, Value>& values) {
 // Numbers from `low` to `high`. CLI11's own ranges take NaN.
 CLI::Validator Between(double low, double high);
 
+// A file that is written at the end of a long command, whose folder has to be there before.
+CLI::Validator OutputFile();
+
 // --tls, --tls-ca, --tls-cert, --tls-key, --tls-server-name, --token-file. Each needs --server,
 // which is to be there before.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
