@@ -26,11 +26,9 @@ constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
 constexpr Chunks kMovedBlocks{64, 600};
 // Fronts with less work than this (20 us or so) are not worth sharing.
-constexpr double kMinSharedCycles = 20e3;
-// Factors with fewer entries (50 us or so of a solve) are not worth sharing.
-constexpr int64_t kLeastSharedEntries = 20'000;
-// Entries of a front below the pivots that a piece of a solve reads at least (2 us or so); a front
-// with fewer than two such pieces is not worth sharing.
+constexpr double kMinSharedCycles = 80e3;
+// Entries of a front below the pivots that a piece of a solve reads at least (2 us or so). A front
+// with fewer than two such pieces is not worth sharing, nor are the fronts of a wave.
 constexpr int kSolvedEntries = 8'000;
 
 template <typename Scalar>
@@ -436,7 +434,7 @@ bool BlockCholesky<Scalar>::Solve(const EliminationPlan& plan, std::span<const d
   ForEachRow(plan, arena, [&](int row, int position) {
     solution_[position] = static_cast<Scalar>(rhs_scale * rhs[row]);
   });
-  if (concurrent_ && arena != nullptr && plan.factor_entries() >= kLeastSharedEntries) {
+  if (concurrent_ && arena != nullptr) {
     SolveInWaves(plan, stop, arena);
   } else {
     SolveForward(plan, 0, plan.num_fronts(), scratch_, stop);
@@ -455,12 +453,15 @@ void BlockCholesky<Scalar>::SolveInWaves(const EliminationPlan& plan, const Stop
   const auto for_tasks = [&](int w, auto&& solve_fronts, auto&& solve_shared) {
     const std::span<const EliminationPlan::Task> tasks = plan.wave(w);
     const int64_t scratch = TaskScratch<Scalar>(tasks);
+    int64_t entries = 0;
+    for (const EliminationPlan::Task& task : tasks) entries += task.entries;
+    const bool is_shared = entries >= 2 * kSolvedEntries;
     const int num_shared =
         NumShared(plan, w, arena, 2 * kSolvedEntries, [&](const EliminationPlan::Task& task) {
           const Front& front = plan.fronts()[task.front_begin];
           return static_cast<double>(front.pivots) * front.updates;
         });
-    arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
+    ForEachPiece(is_shared ? arena : nullptr, static_cast<int>(tasks.size()), [&](int i) {
       if (i < num_shared) {
         if (!stop.Requested())
           solve_shared(plan.fronts()[tasks[i].front_begin], scratch_ + i * scratch);

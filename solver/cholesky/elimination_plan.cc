@@ -211,8 +211,7 @@ void EliminationPlanBuilder::MakeFronts() {
       ++num_children[front.parent];
       depth[f] = depth[front.parent] + 1;
     }
-    const int64_t p = front.pivots;
-    plan_.factor_entries_ += p * (p + 1) / 2 + p * front.updates;
+    plan_.factor_entries_ += front.entries();
     front.varies = nodes_.varies[f] != 0;
     plan_.factor_flops_ += FrontFlops(front.pivots, front.updates);
     if (front.varies) plan_.varying_flops_ += FrontFlops(front.pivots, front.updates);
@@ -390,7 +389,7 @@ void EliminationPlanBuilder::AppendRuns(const RowSearch& search) {
 // share one. Each front above them is a task of its own, in the wave of its level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 64.0;
-  constexpr double kMinTaskCycles = 20e3;  // less does not pay for another thread
+  constexpr double kMinTaskCycles = 80e3;  // less does not pay for another thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);
@@ -436,6 +435,7 @@ void EliminationPlanBuilder::SplitTasks() {
     for (int f = task.front_begin; f < task.front_end; ++f) {
       const EliminationPlan::Front& front = plan_.fronts_[f];
       task.largest_front = std::max(task.largest_front, front.pivots + front.updates);
+      task.entries += front.entries();
     }
   }
 }

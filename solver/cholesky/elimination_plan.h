@@ -57,6 +57,11 @@ class EliminationPlan {
     int64_t update_start[2];
     int64_t vector_start;
     bool varies;  // as of BlockPattern, itself or one below it
+
+    int64_t entries() const {  // of L
+      return static_cast<int64_t>(pivots) * (pivots + 1) / 2 +
+             static_cast<int64_t>(pivots) * updates;
+    }
   };
 
   // A block of H and where it enters the lower triangle of a front.
@@ -83,6 +88,7 @@ class EliminationPlan {
     int front_end;
     double cost;           // cycles, by the model of supernodes.h
     int largest_front{0};  // p + r
+    int64_t entries{0};    // of L
   };
 
   // Requires a valid BlockPattern.
