@@ -25,6 +25,19 @@ class InstalledTest(unittest.TestCase):
         run("cmake", "--install", build, "--prefix", first)
         cls.prefix = first.rename(first.with_name("moved"))
 
+    def why_not_found(self, package):
+        """What CMake says of a project whose find_package(package) fails."""
+        with tempfile.TemporaryDirectory() as scratch:
+            source = pathlib.Path(scratch)
+            (source / "CMakeLists.txt").write_text(
+                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
+                f"find_package({package})\n")
+            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
+                                   f"-DCMAKE_PREFIX_PATH={self.prefix}"],
+                                  capture_output=True, text=True)
+            self.assertNotEqual(done.returncode, 0)
+            return done.stderr
+
     def test_a_project_finds_it_and_keeps_its_own_flags(self):
         consumer = Consumer("installed", f"-DCMAKE_PREFIX_PATH={self.prefix}")
         self.addCleanup(consumer.close)
@@ -75,16 +88,8 @@ class InstalledTest(unittest.TestCase):
             run(binary, env={"LD_LIBRARY_PATH": str(self.prefix / "lib")})
 
     def test_a_part_that_was_not_built_is_named(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            source = pathlib.Path(scratch)
-            (source / "CMakeLists.txt").write_text(
-                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
-                "find_package(sap_islands REQUIRED COMPONENTS c neither_this)\n")
-            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
-                                   f"-DCMAKE_PREFIX_PATH={self.prefix}"],
-                                  capture_output=True, text=True)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("was installed without neither_this", done.stderr)
+        reason = self.why_not_found("sap_islands REQUIRED COMPONENTS c neither_this")
+        self.assertIn("was installed without neither_this", reason)
 
     def test_a_project_finds_the_solver_of_dart(self):
         if not (self.prefix / "lib/cmake/sap_islands/sap_islands-dart.cmake").exists():
@@ -106,16 +111,7 @@ class InstalledTest(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_another_minor_version_is_not_taken(self):
-        with tempfile.TemporaryDirectory() as scratch:
-            source = pathlib.Path(scratch)
-            (source / "CMakeLists.txt").write_text(
-                "cmake_minimum_required(VERSION 3.25)\nproject(x LANGUAGES CXX)\n"
-                "find_package(sap_islands 0.0 REQUIRED)\n")
-            done = subprocess.run(["cmake", "-S", source, "-B", source / "build",
-                                   f"-DCMAKE_PREFIX_PATH={self.prefix}"],
-                                  capture_output=True, text=True)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn(f"version: {VERSION}", done.stderr)
+        self.assertIn(f"version: {VERSION}", self.why_not_found("sap_islands 0.0 REQUIRED"))
 
     def test_the_installed_programs_run(self):
         for program in ("sap-server", "sap-client"):

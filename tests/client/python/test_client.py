@@ -89,6 +89,7 @@ def test_array_whose_rows_have_the_wrong_length_is_refused_on_assignment() -> No
         ("rows", None),
         ("time_step", "0.01"),
         ("time_step", None),
+        # Wrong types on purpose.
         ("regularization.beta", sap.Regularization(beta="1")),  # type: ignore[arg-type]
         ("regularization.rule", sap.Regularization(rule="full")),  # type: ignore[arg-type]
     ],
@@ -109,12 +110,12 @@ def test_what_is_no_problem_or_no_options_is_refused(client: sap.Client) -> None
     problem: Any = balls_on_floor([0.0])
     wrong: Any = {"relative_tolerance": 1e-3}
     with pytest.raises(sap.InvalidArgument, match="problem has type list; Problem is needed"):
-        client.solve([problem])  # type: ignore[arg-type]
+        client.solve([problem])  # type: ignore[arg-type]  # on purpose
     with pytest.raises(sap.InvalidArgument, match=r"options is {.*; Options is"):
         client.solve(problem, wrong)
     for names in ("bodies.mass", [1]):
         with pytest.raises(sap.InvalidArgument, match="a list of names is needed") as caught:
-            client.differentiate(problem, wanted=names)  # type: ignore[arg-type]
+            client.differentiate(problem, wanted=names)  # type: ignore[arg-type]  # on purpose
         assert caught.value.field == "wanted"
 
 
@@ -137,7 +138,7 @@ def test_option_of_the_wrong_type_is_named(wrong: dict[str, Any]) -> None:
         sap.Options(**wrong)
     assert caught.value.field == f"options.{next(iter(wrong))}"
     with pytest.raises(sap.InvalidArgument) as caught:
-        sap.CoulombFriction(max_rounds=1.5)  # type: ignore[arg-type]
+        sap.CoulombFriction(max_rounds=1.5)  # type: ignore[arg-type]  # on purpose
     assert caught.value.field == "options.coulomb.max_rounds"
 
 
@@ -153,8 +154,8 @@ def test_batch_has_an_outcome_for_each_problem(client: sap.Client) -> None:
         else:
             assert isinstance(outcome, sap.Solution)
             assert same_bits(outcome, client.solve(problems[i]))
-    assert len(client.solve_batch(iter(problems))) == 5  # type: ignore[arg-type]
-    streamed = dict(client.stream_batch(iter(problems)))  # type: ignore[arg-type]
+    assert len(client.solve_batch(iter(problems))) == 5
+    streamed = dict(client.stream_batch(iter(problems)))
     assert sorted(streamed) == list(range(5))
     last = streamed[4]
     assert isinstance(last, sap.Solution)
@@ -172,7 +173,7 @@ def test_options_reach_the_solver(client: sap.Client) -> None:
     assert set(solution.islands.status) == {sap.IslandStatus.ITERATION_LIMIT}
     problem = balls_on_floor([0.0, 0.1])
     for no in (np.False_, 0, False):
-        options = sap.Options(islands=no)  # type: ignore[arg-type]
+        options = sap.Options(islands=no)  # type: ignore[arg-type]  # on purpose
         assert len(client.solve(problem, options).islands) == 1
     with pytest.raises(sap.InvalidArgument) as caught:
         client.solve(problem, sap.Options(relative_tolerance=2.0))

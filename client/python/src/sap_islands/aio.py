@@ -8,7 +8,7 @@ async with sap_islands.aio.connect("embedded:") as client:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 
 from numpy.typing import ArrayLike
 
@@ -78,7 +78,7 @@ class Client:
 
     async def solve_batch(
         self,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         options: Options | None = None,
         *,
         timeout: float | None = None,
@@ -88,7 +88,7 @@ class Client:
 
     def stream_batch(
         self,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         options: Options | None = None,
         *,
         timeout: float | None = None,
@@ -116,7 +116,7 @@ class Client:
 
     async def differentiate_batch(
         self,
-        requests: Sequence[DifferentiateRequest],
+        requests: Iterable[DifferentiateRequest],
         *,
         time_budget: float | None = None,
         timeout: float | None = None,

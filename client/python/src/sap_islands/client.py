@@ -6,7 +6,7 @@ same version and instruction set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from numpy.typing import ArrayLike
 
@@ -110,7 +110,7 @@ class Client:
 
     def solve_batch(
         self,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         options: Options | None = None,
         *,
         timeout: float | None = None,
@@ -124,7 +124,7 @@ class Client:
 
     def stream_batch(
         self,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         options: Options | None = None,
         *,
         timeout: float | None = None,
@@ -177,7 +177,7 @@ class Client:
 
     def differentiate_batch(
         self,
-        requests: Sequence[DifferentiateRequest],
+        requests: Iterable[DifferentiateRequest],
         *,
         time_budget: float | None = None,
         timeout: float | None = None,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from sap_islands._library.bells import Bell, Switchboard
@@ -92,7 +92,7 @@ class AsyncNativeClient:
             raise
 
     async def stream_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+        self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         """Yields (index of the problem, outcome) as each is finished."""
         bell = self.bell()
@@ -229,13 +229,13 @@ class AsyncNativeSolver:
         return (await self._calls.run(call, timeout, servers)).result()
 
     async def solve_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+        self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
         call = self._client.solve_batch(problems, options)
         return (await self._calls.run(call, timeout)).results()
 
     def stream_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+        self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         return self._calls.stream_batch(problems, options, timeout)
 
@@ -246,7 +246,7 @@ class AsyncNativeSolver:
 
     async def differentiate_batch(
         self,
-        requests: Sequence[DifferentiateRequest],
+        requests: Iterable[DifferentiateRequest],
         time_budget: float | None,
         timeout: float | None,
     ) -> list[Derivatives | SapError]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from sap_islands._library.c_call import CallSettings
@@ -27,7 +27,7 @@ class NativeBatch:
     def __init__(
         self,
         client: NativeClient,
-        problems: Sequence[Problem],
+        problems: Iterable[Problem],
         options: Options | None,
         timeout: float | None,
         **notification: Any,

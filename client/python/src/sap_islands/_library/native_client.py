@@ -8,7 +8,7 @@ call. ctypes releases the interpreter's lock in both.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 from sap_islands._library.c_answer import Answer
@@ -260,7 +260,7 @@ class NativeClient:
         )
 
     def solve_batch(
-        self, problems: Sequence[Problem], options: Options | None
+        self, problems: Iterable[Problem], options: Options | None
     ) -> NativeCall[Solution]:
         """A call of sap_solve_batch."""
         settings = options_block(options)
@@ -288,7 +288,7 @@ class NativeClient:
         )
 
     def differentiate_batch(
-        self, requests: Sequence[DifferentiateRequest], time_budget: float | None
+        self, requests: Iterable[DifferentiateRequest], time_budget: float | None
     ) -> NativeCall[Derivatives]:
         """A call of sap_differentiate_batch."""
         blocks: list[ProblemBlock] = []

@@ -6,7 +6,7 @@ of a server of the same version and instruction set.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from sap_islands._library.native_batch import NativeBatch
 from sap_islands._library.native_client import SLICE, NativeClient
@@ -36,12 +36,12 @@ class NativeSolver:
         return self._client.run(self._client.solve(problem, options), timeout, servers).result()
 
     def solve_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+        self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> list[Solution | SapError]:
         return self._client.run(self._client.solve_batch(problems, options), timeout).results()
 
     def stream_batch(
-        self, problems: Sequence[Problem], options: Options | None, timeout: float | None
+        self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> Iterator[tuple[int, Solution | SapError]]:
         batch = NativeBatch(self._client, problems, options, timeout)
         try:
@@ -57,7 +57,7 @@ class NativeSolver:
 
     def differentiate_batch(
         self,
-        requests: Sequence[DifferentiateRequest],
+        requests: Iterable[DifferentiateRequest],
         time_budget: float | None,
         timeout: float | None,
     ) -> list[Derivatives | SapError]:
