@@ -13,6 +13,9 @@ namespace {
 // A task below this costs more to start than it gains [flop].
 constexpr double kTaskFlops = 5e4;
 
+// Islands with more work than this per iteration are worth several threads [flop].
+constexpr double kLargeIslandFlops = 1e6;
+
 constexpr double kFlopsPerContact = 1000;
 constexpr double kFlopsPerRow = 200;
 
@@ -37,6 +40,8 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   std::iota(island_.begin(), island_.end(), 0);
   std::sort(island_.begin(), island_.end(),
             [&](int a, int b) { return flops_[a] != flops_[b] ? flops_[a] > flops_[b] : a < b; });
+  num_large_ = static_cast<int>(
+      std::ranges::count_if(flops_, [](double flops) { return flops >= kLargeIslandFlops; }));
   task_start_.assign(1, 0);
   double task_flops = 0;
   for (int i = 0; i < count; ++i) {

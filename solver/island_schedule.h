@@ -22,6 +22,8 @@ class IslandSchedule {
   int task_begin(int task) const { return task_start_[task]; }
   int task_end(int task) const { return task_start_[task + 1]; }
   int island(int position) const { return island_[position]; }
+  // The first so many islands of the schedule have work for several threads.
+  int num_large() const { return num_large_; }
 
   // Islands later in the schedule, and their constraints.
   int islands_after(int position) const { return static_cast<int>(island_.size()) - 1 - position; }
@@ -33,6 +35,7 @@ class IslandSchedule {
   double flops(int island) const { return flops_[island]; }
 
  private:
+  int num_large_{0};
   std::vector<double> flops_;               // per island
   std::vector<int> island_;                 // by position
   std::vector<int> task_start_{0};          // positions

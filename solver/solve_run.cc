@@ -12,18 +12,11 @@ namespace sap {
 
 namespace {
 
-// Islands with more work than this per iteration are worth several threads [flop].
-constexpr double kParallelIslandFlops = 1e6;
-
 // Cubed dofs of trees per constraint above which the time to gather an island tells nothing about
 // the time per constraint.
 constexpr double kLargeTrees = 1e4;
 
 }  // namespace
-
-TaskArena* SolverState::ArenaOf(int island) const {
-  return schedule.flops(island) >= kParallelIslandFlops ? arena : nullptr;
-}
 
 void SolveRun::SumCosts() {
   solution_.cost = 0;
@@ -39,6 +32,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
   } else {
     LayOut();
   }
+  ChooseThreads();
   if (!stop_.Cancelled()) {  // else no island will use them
     if (const auto reserved = ReserveFactors(); !reserved) return reserved;
   }
@@ -72,7 +66,32 @@ void SolveRun::LayOut() {
     resize();
   }
   state_.schedule.Build(state_.graph, state_.plans);
+  state_.shared.assign(state_.graph.islands().count(), false);
   if (state_.plans.complete()) state_.pattern.Assign(problem_, options_.islands);
+}
+
+// Which large islands several threads solve: where the arena leaves it open, the faster way.
+void SolveRun::ChooseThreads() {
+  if (state_.num_threads() == 1) return;
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const double time_left_s =
+      stop_.HasDeadline() ? std::chrono::duration<double>(stop_.TimeLeft()).count() : kInfinity;
+  for (int i = 0; i < state_.schedule.num_large(); ++i) {
+    const int island = state_.schedule.island(i);
+    state_.shared[island] =
+        state_.arena->sharing() == Sharing::kAlways ||
+        state_.sharing_trials.Shares(state_.schedule.flops(island), time_left_s);
+  }
+}
+
+void SolveRun::RecordTimes() {
+  if (state_.num_threads() == 1) return;
+  for (int i = 0; i < state_.schedule.num_large(); ++i) {
+    const int island = state_.schedule.island(i);
+    const IslandReport& report = solution_.islands[island];
+    state_.sharing_trials.Took(state_.schedule.flops(island), state_.shared[island] != 0,
+                               report.iterations, report.solve_time_s);
+  }
 }
 
 void SolveRun::Resize() {
@@ -92,7 +111,8 @@ void SolveRun::ResizeWorkspace() {
   state_.workspace_room = needed;
 }
 
-// Compares what the factorizations need with the limit before any of it is allocated.
+// Compares what the factorizations need with the limit before any of it is allocated: the same for
+// large islands whether one thread solves them or several.
 tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
   state_.factor_bytes.assign(state_.schedule.num_tasks(), {});
   for (int task = 0; task < state_.schedule.num_tasks(); ++task) {
@@ -100,8 +120,10 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
       const int island = state_.schedule.island(i);
       const EliminationPlan* plan = differentiates_ ? state_.plans.plan(island) : PlanOf(island);
       if (plan == nullptr) continue;
-      state_.factor_bytes[task].RaiseTo(
-          FactorPairBytes::Of(*plan, IsPreconditioned(plan, options_), state_.ArenaOf(island)));
+      const bool single = IsPreconditioned(plan, options_);
+      state_.factor_bytes[task].RaiseTo(FactorPairBytes::Of(*plan, single, nullptr));
+      if (i >= state_.schedule.num_large()) continue;
+      state_.factor_bytes[task].RaiseTo(FactorPairBytes::Of(*plan, single, state_.arena));
     }
   }
   const size_t needed = state_.factors.Plan(state_.factor_bytes, state_.num_threads());
@@ -115,6 +137,7 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
 void SolveRun::SolveIslands() {
   const Clock::time_point start = Clock::now();
   state_.ForTasks([this](int task) { SolveTask(task); });
+  RecordTimes();
   SumCosts();
   solution_.times.solve_s = SecondsSince(start);
 }

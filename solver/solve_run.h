@@ -14,6 +14,7 @@
 #include "solver/newton/sap_solver.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem_pattern.h"
+#include "solver/sharing_trials.h"
 #include "solver/solve.h"
 
 namespace sap {
@@ -37,14 +38,16 @@ struct SolverState {
   SapWorkspace workspace;
   WorkspaceRoom workspace_room{WorkspaceRoom::kNone};
   DeadlineReserve deadline_reserve;
+  SharingTrials sharing_trials;
+  std::vector<uint8_t> shared;  // by island: whether several threads work on it
   // Workspace of its derivatives:
   AdjointData adjoint;
   std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
   std::vector<double> tangent_costs;        // by island, then by direction
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
-  // Where an island is worked on; null: it is worth one thread only.
-  TaskArena* ArenaOf(int island) const;
+  // Where an island is worked on; null: by one thread.
+  TaskArena* ArenaOf(int island) const { return shared[island] ? arena : nullptr; }
   IslandView View(int island) const { return {graph, model, island, ArenaOf(island)}; }
   // Calls body(task) for the tasks of the schedule.
   template <typename Body>
@@ -83,6 +86,8 @@ class SolveRun {
 
  private:
   void LayOut();
+  void ChooseThreads();
+  void RecordTimes();
   void Resize();
   void ResizeWorkspace();
   tl::expected<void, MemoryLimitExceeded> ReserveFactors();

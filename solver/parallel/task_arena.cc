@@ -53,7 +53,9 @@ struct TaskArena::Impl {
 };
 
 TaskArena::TaskArena(int num_threads, Sharing sharing)
-    : num_threads_(num_threads), impl_(std::make_unique<Impl>(num_threads, sharing)) {}
+    : num_threads_(num_threads),
+      sharing_(sharing),
+      impl_(std::make_unique<Impl>(num_threads, sharing)) {}
 
 TaskArena::~TaskArena() = default;
 

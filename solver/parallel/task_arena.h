@@ -33,6 +33,7 @@ class TaskArena {
   TaskArena& operator=(const TaskArena&) = delete;
 
   int num_threads() const { return num_threads_; }
+  Sharing sharing() const { return sharing_; }
 
   // Calls body(i) for every i in [0, count) and returns when all are done. Indices are dealt out to
   // the threads in ascending order, the first to the caller, so put the largest first. A thread
@@ -76,6 +77,7 @@ class TaskArena {
   bool SendHelper();
 
   const int num_threads_;
+  const Sharing sharing_;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -8,11 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "solver/island_schedule.h"
+#include "solver/sharing_trials.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/arena_threads.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_problem.h"
+#include "tests/support/same_bits.h"
 
 namespace sap {
 namespace {
@@ -117,6 +120,32 @@ TEST_P(WarmSolveTest, NorWithSeveralThreads) {
     ASSERT_TRUE(problem.Reset(view));
     solver.Solve(problem, {}, StopToken(), &solution);
     EXPECT_EQ(AllocationCount() - before, 0) << step;
+  }
+}
+
+// Large islands are solved by all threads or by one, whichever is faster.
+TEST(WarmSolveTest, ALargeIslandIsAnsweredAlikeByAnyThreadsWithoutAllocation) {
+  const ContactProblem problem = Checked(test::HeapsBeforeAPile(2, 150));
+  ConstraintGraph graph;
+  graph.Build(problem, true);
+  IslandPlans plans;
+  plans.Make(graph, StopToken(), nullptr);
+  IslandSchedule schedule;
+  schedule.Build(graph, plans);
+  ASSERT_EQ(schedule.num_large(), 1);
+  ASSERT_LT(schedule.flops(schedule.island(0)), SharingTrials::kMostFlops);
+
+  ContactSolution expected, solution;
+  Solver(nullptr).Solve(problem, {}, StopToken(), &expected);
+  TaskArena arena(3);
+  test::StartThreads(&arena);
+  Solver solver(&arena);
+  solver.Solve(problem, {}, StopToken(), &solution);
+  for (int step = 0; step < 20; ++step) {
+    const int64_t before = AllocationCount();
+    solver.Solve(problem, {}, StopToken(), &solution);
+    EXPECT_EQ(AllocationCount() - before, 0) << step;
+    test::ExpectSameBits(solution, expected);
   }
 }
 

@@ -18,7 +18,7 @@ DERIVATIVES = (*NEWTON, "solver/derivatives/")
 SOLVER = (*DERIVATIVES, *(f"solver/{name}.h" for name in (
     "build_info", "deadline_reserve", "derivative_scatter", "differentiate",
     "factor_stores", "island_forecast", "island_plans", "island_schedule", "problem_pattern",
-    "solution_scatter", "solve", "solve_run")))
+    "sharing_trials", "solution_scatter", "solve", "solve_run")))
 ENGINE = (*SOLVER, "solver/engine/")
 CODEC = (*ENGINE, "proto/codec/")
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
