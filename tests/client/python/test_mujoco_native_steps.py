@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import threading
 import time
@@ -45,8 +46,8 @@ def outputs(data: mujoco.MjData) -> list[FloatArray]:
 
 def both(model: mujoco.MjModel, data: mujoco.MjData) -> tuple[mujoco.MjData, mujoco.MjData]:
     copies = mujoco.MjData(model), mujoco.MjData(model)
-    for copy in copies:
-        mujoco.mj_copyData(copy, model, data)
+    for each in copies:
+        mujoco.mj_copyData(each, model, data)
     return copies
 
 
@@ -69,6 +70,25 @@ def test_advance_has_the_bits_of_step(
         model, data = load_kind(name, cone, integrator)
         model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
         check_same_bits(client, model, data, law)
+
+
+def test_data_of_another_model_is_refused_and_of_a_copy_taken(client: sap.Client) -> None:
+    ball, _ = load_kind("connect", "ELLIPTIC", "EULER")
+    pile = mujoco_program.pile()
+    data = mujoco.MjData(pile)
+    for advance in (
+        lambda: adapter.advance(ball, data),
+        lambda: adapter.advance_batch(ball, [data]),
+        lambda: adapter.step(ball, data, client),
+        lambda: adapter.step_batch(ball, [data], client),
+    ):
+        with pytest.raises(sap.InvalidArgument, match="data is of another model: nq is") as caught:
+            advance()
+        assert caught.value.field == "data"
+    heavier = copy.copy(pile)
+    heavier.opt.gravity[2] *= 2
+    adapter.advance(heavier, data)
+    assert data.time == pile.opt.timestep
 
 
 @pytest.mark.parametrize("law", ["sap", "mujoco"])

@@ -21,7 +21,11 @@ from sap_islands.binaries import find_c_library
 from sap_islands.errors import InvalidArgument, error_of_code
 from sap_islands.mujoco.assembly import Law
 from sap_islands.mujoco.native_calls import load_native_calls
-from sap_islands.mujoco.unsupported_features import refuse_unsupported, warn_of_differences
+from sap_islands.mujoco.unsupported_features import (
+    refuse_data_of_another,
+    refuse_unsupported,
+    warn_of_differences,
+)
 from sap_islands.options import Options
 from sap_islands.unsolved_policy import OnUnsolved, Unsolved, UnsolvedWarning, check_on_unsolved
 
@@ -124,6 +128,7 @@ def advance(
     """
     settings = _settings(law, options, on_unsolved)
     refuse_unsupported(model)
+    refuse_data_of_another(model, data)
     warn_of_differences(model)
     functions, outcome = load_native_steps(), _Outcome()
     _raise(
@@ -234,6 +239,8 @@ def _rollout_arrays(
     for model in dict.fromkeys(models):
         refuse_unsupported(model)
         warn_of_differences(model)
+    for model, state in zip(models, data, strict=True):
+        refuse_data_of_another(model, state)
     addresses = _POINTER * len(data)
     arrays = _RolloutArrays(environments=len(data), steps=steps, state_kind=_STATE, threads=threads)
     arrays.models = addresses(*(each._address for each in models))

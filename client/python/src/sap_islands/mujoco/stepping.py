@@ -21,6 +21,7 @@ from sap_islands.mujoco.native_steps import (
 from sap_islands.mujoco.results import store_forces
 from sap_islands.mujoco.unsupported_features import (
     is_discrete,
+    refuse_data_of_another,
     refuse_unsupported,
     uses_implicit_integrator,
     warn_of_differences,
@@ -59,11 +60,12 @@ def build_problem(
         material: Contact parameters that replace those of the model except under law="mujoco".
 
     Raises:
-        InvalidArgument: The model enables ipc, or `law` is unknown.
+        InvalidArgument: The model enables ipc, `data` is of another model, or `law` is unknown.
     """
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
     refuse_unsupported(model)
+    refuse_data_of_another(model, data)
     warn_of_differences(model)
     _forward(model, data, with_gap=law != "mujoco")
     return assemble_problem(model, data, law, material)

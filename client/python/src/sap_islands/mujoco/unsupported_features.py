@@ -1,4 +1,4 @@
-"""What a model asks of MuJoCo that a step by the service does not do: refused, or warned about."""
+"""What a step by the service does not do: refused, or warned about."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ _DISCRETE = int(getattr(_INTEGRATORS, "mjINT_DISCRETE", -1))  # MuJoCo 3.13 and 
 _STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT, _DISCRETE)
 _IPC = int(getattr(mujoco.mjtEnableBit, "mjENBL_IPC", 0))  # MuJoCo 3.14 and later
 _PGS = int(mujoco.mjtSolver.mjSOL_PGS)
+# What decides the lengths of arrays of mjData, of the tree and of what acts on it.
+_SIZES = ("nq", "nv", "nbody", "njnt", "ngeom", "nsite", "ntendon", "neq", "nu", "na", "nM", "nD")
 _MAX_LISTED = 3  # names of model elements in an error message
 
 # What the caller was warned about.
@@ -31,6 +33,22 @@ def refuse_unsupported(model: mujoco.MjModel) -> None:
     if model.opt.enableflags & _IPC:
         message = "the model enables ipc, whose contacts are not those of a convex problem"
         raise InvalidArgument(message, "model")
+
+
+def refuse_data_of_another(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Raises InvalidArgument if the data were made for a model of other sizes.
+
+    MuJoCo does not check it, and reads and writes beyond the arrays. A copy of the model with
+    other numbers is no other model.
+    """
+    own = data.model
+    if own is model:
+        return
+    for size in _SIZES:
+        given, needed = getattr(own, size), getattr(model, size)
+        if given != needed:
+            message = f"data is of another model: {size} is {given} there, {needed} in the model"
+            raise InvalidArgument(message, "data")
 
 
 def refuse_flexes(model: mujoco.MjModel, what: str) -> None:
