@@ -25,8 +25,6 @@ constexpr int kAssembledSlivers = 3;  // of the pivots' columns
 constexpr int kSliversBelow = 3;      // of the rows below
 // Blocks whose part of a vector is brought into the order of elimination at a time.
 constexpr Chunks kMovedBlocks{64, 600};
-// Fronts with less work than this (20 us or so) are not worth sharing.
-constexpr double kMinSharedCycles = 80e3;
 // Entries of a front below the pivots that a piece of a solve reads at least (2 us or so). A front
 // with fewer than two such pieces is not worth sharing, nor are the fronts of a wave.
 constexpr int kSolvedEntries = 8'000;
@@ -230,7 +228,7 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
 template <typename Scalar>
 void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
   const std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
-  const int num_shared = NumShared(job.plan, w, arena, kMinSharedCycles,
+  const int num_shared = NumShared(job.plan, w, arena, EliminationPlan::kMinSharedCycles,
                                    [](const EliminationPlan::Task& task) { return task.cost; });
   arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
     if (i < num_shared) {

@@ -389,13 +389,12 @@ void EliminationPlanBuilder::AppendRuns(const RowSearch& search) {
 // share one. Each front above them is a task of its own, in the wave of its level.
 void EliminationPlanBuilder::SplitTasks() {
   constexpr double kTasks = 64.0;
-  constexpr double kMinTaskCycles = 80e3;  // less does not pay for another thread
   const int count = nodes_.size();
   std::vector<double> subtree_cost = nodes_.cost;
   std::vector<int> subtree_begin(count);
   std::vector<int> level(count, 0);
   std::vector<std::vector<EliminationPlan::Task>> waves(1);
-  const double limit = std::max(TotalCost(nodes_) / kTasks, kMinTaskCycles);
+  const double limit = std::max(TotalCost(nodes_) / kTasks, EliminationPlan::kMinSharedCycles);
   for (int f = 0; f < count; ++f) {
     const EliminationPlan::Front& front = plan_.fronts_[f];
     subtree_begin[f] = f;

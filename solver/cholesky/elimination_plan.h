@@ -91,6 +91,9 @@ class EliminationPlan {
     int64_t entries{0};    // of L
   };
 
+  // A task or a front with less work than this (20 us or so) does not pay for another thread.
+  static constexpr double kMinSharedCycles = 80e3;
+
   // Requires a valid BlockPattern.
   static EliminationPlan Make(const BlockPattern& pattern, Ordering ordering = Ordering::kAuto);
   // Makes it on the threads of the arena, which may be null. Empty if it was stopped.
