@@ -46,6 +46,10 @@ tl::expected<void, Error> RecordingWriter::Append(const Problem& problem,
     ToMessage(answer.error(), record.mutable_outcome()->mutable_failure());
   }
   record.set_duration_s(duration_s);
+  return Append(record);
+}
+
+tl::expected<void, Error> RecordingWriter::Append(const v1::RecordedSolve& record) {
   errno = 0;
   if (!google::protobuf::util::SerializeDelimitedToOstream(record, &file_)) return CannotWrite();
   return {};

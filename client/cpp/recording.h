@@ -12,6 +12,10 @@
 #include "client/cpp/problem.h"
 #include "client/cpp/solution.h"
 
+namespace sap::v1 {
+class RecordedSolve;
+}
+
 namespace sap::client {
 
 class RecordingWriter {
@@ -24,6 +28,9 @@ class RecordingWriter {
   // supplied it, and the answer all of its fields. Buffered until Close.
   tl::expected<void, Error> Append(const Problem& problem, const SolveOptions& options,
                                    const tl::expected<Solution, Error>& answer, double duration_s);
+
+  // Appends a record in the form of the file.
+  tl::expected<void, Error> Append(const v1::RecordedSolve& record);
 
   // Writes what is buffered. An error if any part did not reach the file.
   tl::expected<void, Error> Close();

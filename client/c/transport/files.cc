@@ -1,19 +1,15 @@
 // Files and messages behind the C interface, by those of the client for C++.
 #include "client/c/files.h"
 
-#include <google/protobuf/util/delimited_message_util.h>
 #include <google/protobuf/util/time_util.h>
 
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 
 #include "client/c/struct_reader.h"
 #include "client/c/transport/conversions.h"
 #include "client/c/transport/struct_messages.h"
+#include "client/cpp/recording.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/message_file.h"
 #include "client/cpp/transport/problem_message.h"
@@ -60,8 +56,8 @@ class RecordingFile final : public Recording {
  public:
   RecordingFile(std::string path, client::RecordingReader reader)
       : path_(std::move(path)), reader_(std::move(reader)) {}
-  RecordingFile(std::string path, std::ofstream file)
-      : path_(std::move(path)), file_(std::move(file)) {}
+  RecordingFile(std::string path, client::RecordingWriter writer)
+      : path_(std::move(path)), writer_(std::move(writer)) {}
 
   Status Read(AnswerContent* answer) override {
     using Found = client::RecordingReader::Found;
@@ -82,29 +78,21 @@ class RecordingFile final : public Recording {
   }
 
   Status Write(const sap_record* given) override {
+    if (!writer_) return Fail(SAP_INVALID_ARGUMENT, path_ + ": is not open to be written");
     auto message = ToMessage(given);
     if (!message) return tl::unexpected(message.error());
-    errno = 0;
-    if (google::protobuf::util::SerializeDelimitedToOstream(*message, &file_)) return {};
-    return CannotWrite();
+    return FromClient(writer_->Append(*message));
   }
 
   Status Close() override {
     if (reader_) return reader_.reset(), Status();
-    errno = 0;
-    file_.close();
-    return file_ ? Status() : CannotWrite();
+    return FromClient(writer_->Close());
   }
 
  private:
-  tl::unexpected<CallError> CannotWrite() const {
-    const std::string reason = errno != 0 ? std::string(": ") + std::strerror(errno) : "";
-    return Fail(SAP_INVALID_ARGUMENT, path_ + ": cannot write" + reason);
-  }
-
   const std::string path_;
   std::optional<client::RecordingReader> reader_;
-  std::ofstream file_;
+  std::optional<client::RecordingWriter> writer_;
   int count_{0};
 };
 
@@ -167,10 +155,9 @@ tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::str
     if (!reader) return tl::unexpected(FromClient(reader.error()));
     return std::make_unique<RecordingFile>(path, std::move(*reader));
   }
-  errno = 0;
-  std::ofstream file(path, std::ios::binary);
-  if (file) return std::make_unique<RecordingFile>(path, std::move(file));
-  return Fail(SAP_INVALID_ARGUMENT, path + ": cannot open: " + std::strerror(errno));
+  auto writer = client::RecordingWriter::Create(path, {});
+  if (!writer) return tl::unexpected(FromClient(writer.error()));
+  return std::make_unique<RecordingFile>(path, std::move(*writer));
 }
 
 }  // namespace sap::c

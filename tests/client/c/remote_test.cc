@@ -477,6 +477,9 @@ TEST_F(RemoteTest, ARecordingIsReadAsItWasWritten) {
   EXPECT_EQ(sap_answer_record(read.get())->solution, nullptr);
   EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_OK);
   EXPECT_EQ(sap_answer_record(read.get()), nullptr);
+  record.error = &error;
+  EXPECT_EQ(sap_recording_write(recording, &record, read.get()), SAP_INVALID_ARGUMENT);
+  EXPECT_EQ(read.error().message, path + ": is not open to be written");
   EXPECT_EQ(sap_recording_close(recording, read.get()), SAP_OK);
   EXPECT_EQ(sap_recording_read(recording, read.get()), SAP_INVALID_ARGUMENT);
   EXPECT_EQ(read.error().message, path + ": is not open to be read");
