@@ -13,7 +13,7 @@ namespace sap::client {
 namespace {
 
 constexpr const char* kForms =
-    "it must be HOST:PORT, HOST:PORT,HOST:PORT,..., unix:PATH, dns:///NAME:PORT, "
+    "it must be embedded:, HOST:PORT, HOST:PORT,HOST:PORT,..., unix:PATH, dns:///NAME:PORT, "
     "dns://SERVER/NAME:PORT or xds:///NAME";
 
 struct HostPort {

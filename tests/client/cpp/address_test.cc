@@ -114,6 +114,8 @@ TEST(AddressTest, AnythingElseIsRefusedWithTheFormsOfAddresses) {
                            "http://solvers:1",
                            "ipv4:127.0.0.1:1",
                            "unix:",
+                           "embedded",
+                           "embedded:process",
                            "dns:solvers:1",
                            "dns://solvers:1",
                            "dns:///",
@@ -129,7 +131,7 @@ TEST(AddressTest, AnythingElseIsRefusedWithTheFormsOfAddresses) {
     EXPECT_EQ(address.error().field, "address");
     EXPECT_EQ(address.error().message,
               "address is '" + std::string(text) +
-                  "'; it must be HOST:PORT, HOST:PORT,HOST:PORT,..., unix:PATH, "
+                  "'; it must be embedded:, HOST:PORT, HOST:PORT,HOST:PORT,..., unix:PATH, "
                   "dns:///NAME:PORT, dns://SERVER/NAME:PORT or xds:///NAME");
   }
 }
