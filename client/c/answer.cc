@@ -280,6 +280,16 @@ void AnswerContent::SetTangents() {
   for (const sap_tangent& tangent : tangents_) tangent_list_.push_back(&tangent);
 }
 
+const AnswerContent& ContentOf(const sap_answer* answer) {
+  if (answer != nullptr) return *answer->content;
+  static const AnswerContent* const kNone = [] {
+    auto* const none = new AnswerContent;
+    none->SetError(Fail(SAP_INVALID_ARGUMENT, "the answer is NULL").value());
+    return none;
+  }();
+  return *kNone;
+}
+
 }  // namespace sap::c
 
 void sap_answer::Begin() {

@@ -166,3 +166,10 @@ struct sap_answer {
   mutable std::condition_variable ended_;
   bool pending_{false};
 };
+
+namespace sap::c {
+
+// What an answer holds; null: an error that says so.
+const AnswerContent& ContentOf(const sap_answer* answer);
+
+}  // namespace sap::c

@@ -65,14 +65,14 @@ int32_t OpenRecording(const char* path, sap::c::RecordingUse use, sap_recording*
 }  // namespace
 
 const sap_problem* sap_answer_problem(const sap_answer* answer) {
-  return answer->content->problem_struct();
+  return sap::c::ContentOf(answer).problem_struct();
 }
 
 const sap_record* sap_answer_record(const sap_answer* answer) {
-  return answer->content->record_struct();
+  return sap::c::ContentOf(answer).record_struct();
 }
 
-sap_bytes sap_answer_bytes(const sap_answer* answer) { return answer->content->bytes(); }
+sap_bytes sap_answer_bytes(const sap_answer* answer) { return sap::c::ContentOf(answer).bytes(); }
 
 int32_t sap_format_problem(const sap_problem* problem, int32_t format, sap_answer* answer) {
   return Run(answer, [&](auto* content) { return FormatProblem(problem, format, content); });

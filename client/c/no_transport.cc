@@ -13,9 +13,10 @@ tl::unexpected<CallError> HasNoFiles() {
 }  // namespace
 
 BackendOrError ConnectRemote(const char* address, const sap_connect_options&, const CallSettings&) {
-  return Fail(SAP_UNIMPLEMENTED, std::string(address) +
-                                     ": this library has no remote transport; use "
-                                     "libsap_islands_client");
+  return Fail(SAP_UNIMPLEMENTED,
+              "address is '" + std::string(address) +
+                  "'; this library knows \"embedded:\" alone; to call servers use "
+                  "libsap_islands_client");
 }
 
 bool HasTransport() { return false; }

@@ -26,6 +26,7 @@ struct sap_client {
 namespace {
 
 using sap::c::CallSettings;
+using sap::c::ContentOf;
 using sap::c::Fail;
 using sap::c::Finish;
 using sap::c::Status;
@@ -164,28 +165,28 @@ sap_answer* sap_answer_new(void) {
 void sap_answer_free(sap_answer* answer) { delete answer; }
 
 int32_t sap_answer_await(const sap_answer* answer, const double* wait_s) {
-  return answer->Await(WaitOf(wait_s));
+  return answer == nullptr || answer->Await(WaitOf(wait_s));
 }
 
-const sap_error* sap_answer_error(const sap_answer* answer) { return answer->content->error(); }
+const sap_error* sap_answer_error(const sap_answer* answer) { return ContentOf(answer).error(); }
 
 const sap_solution* sap_answer_solution(const sap_answer* answer) {
-  return answer->content->solution_struct();
+  return ContentOf(answer).solution_struct();
 }
 
 const sap_derivatives* sap_answer_derivatives(const sap_answer* answer) {
-  return answer->content->derivatives_struct();
+  return ContentOf(answer).derivatives_struct();
 }
 
 const sap_forecast* sap_answer_forecast(const sap_answer* answer) {
-  return answer->content->forecast_struct();
+  return ContentOf(answer).forecast_struct();
 }
 
 const sap_server_info* sap_answer_info(const sap_answer* answer) {
-  return answer->content->info_struct();
+  return ContentOf(answer).info_struct();
 }
 
-uint64_t sap_answer_step_id(const sap_answer* answer) { return answer->content->step_id(); }
+uint64_t sap_answer_step_id(const sap_answer* answer) { return ContentOf(answer).step_id(); }
 
 sap_stop* sap_stop_new(void) {
   return OrNull([] { return std::make_unique<sap_stop>(); });
@@ -193,9 +194,13 @@ sap_stop* sap_stop_new(void) {
 
 void sap_stop_free(sap_stop* stop) { delete stop; }
 
-void sap_stop_request(sap_stop* stop) { stop->requested.store(true); }
+void sap_stop_request(sap_stop* stop) {
+  if (stop != nullptr) stop->requested.store(true);
+}
 
-void sap_stop_reset(sap_stop* stop) { stop->requested.store(false); }
+void sap_stop_reset(sap_stop* stop) {
+  if (stop != nullptr) stop->requested.store(false);
+}
 
 void sap_notify_eventfd(void* context) {
   eventfd_write(static_cast<int>(reinterpret_cast<intptr_t>(context)), 1);
@@ -284,7 +289,7 @@ int32_t sap_batch_begin(sap_client* client, int64_t count, const sap_problem* co
 }
 
 int64_t sap_batch_next(sap_batch* batch, const double* wait_s) {
-  if (!batch->running->of_this_process()) return SAP_BATCH_ENDED;
+  if (batch == nullptr || !batch->running->of_this_process()) return SAP_BATCH_ENDED;
   return batch->running->Next(WaitOf(wait_s));
 }
 
@@ -351,15 +356,15 @@ int32_t sap_session_send(sap_session* session, const sap_problem* problem,
 }
 
 int32_t sap_session_await_open(sap_session* session, const double* wait_s) {
-  return session->backend->AwaitOpen(WaitOf(wait_s));
+  return session == nullptr || session->backend->AwaitOpen(WaitOf(wait_s));
 }
 
 int32_t sap_session_await_outcome(sap_session* session, const double* wait_s) {
-  return session->backend->AwaitOutcome(WaitOf(wait_s));
+  return session == nullptr || session->backend->AwaitOutcome(WaitOf(wait_s));
 }
 
 int32_t sap_session_await_room(sap_session* session, const double* wait_s) {
-  return session->backend->AwaitRoom(WaitOf(wait_s));
+  return session == nullptr || session->backend->AwaitRoom(WaitOf(wait_s));
 }
 
 int32_t sap_session_take(sap_session* session, const sap_call* call, sap_answer* answer) {
@@ -393,8 +398,14 @@ int32_t sap_session_close(sap_session* session, const sap_call* call, sap_answer
                  [=](const CallSettings& settings) { return session->backend->Close(settings); });
 }
 
-int32_t sap_session_in_flight(const sap_session* session) { return session->backend->in_flight(); }
+int32_t sap_session_in_flight(const sap_session* session) {
+  return session == nullptr ? 0 : session->backend->in_flight();
+}
 
-int32_t sap_session_draining(const sap_session* session) { return session->backend->draining(); }
+int32_t sap_session_draining(const sap_session* session) {
+  return session != nullptr && session->backend->draining();
+}
 
-int32_t sap_session_is_open(const sap_session* session) { return session->backend->open(); }
+int32_t sap_session_is_open(const sap_session* session) {
+  return session != nullptr && session->backend->open();
+}

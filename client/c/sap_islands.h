@@ -70,7 +70,8 @@ SAP_API const char* sap_instruction_set(void);
 // 1 if servers can be reached and files be read, as in libsap_islands_client.
 SAP_API int32_t sap_has_transport(void);
 
-// ---- Objects. *_new returns NULL if memory or threads are exhausted; *_free takes NULL.
+// ---- Objects. *_new returns NULL if memory or threads are exhausted; *_free takes NULL. To calls
+// NULL is SAP_INVALID_ARGUMENT; other functions answer as of an object that has ended.
 
 typedef struct sap_client sap_client;
 typedef struct sap_session sap_session;

@@ -33,7 +33,7 @@ class StructReader {
     Struct taken{};
     if (given == nullptr) return taken;
     const size_t size = given->struct_size;
-    if (size < sizeof(size_t) || size > kLargestStruct) {
+    if (size < sizeof(size_t) || size > kLargestStruct || size % alignof(Struct) != 0) {
       Fail(std::string(name) + "struct_size", "is " + std::to_string(size) +
                                                   "; it must be the size of the struct, " +
                                                   std::to_string(sizeof(Struct)));
@@ -51,9 +51,17 @@ class StructReader {
     return taken;
   }
 
-  template <typename Array>
-  auto Span(const Array& array, std::string_view group, std::string_view name) {
+  // An array of a struct that was taken.
+  template <typename Struct, typename Array>
+  auto Span(const Struct& taken, const Array& array, std::string_view group,
+            std::string_view name) {
     using Value = std::remove_pointer_t<decltype(array.data)>;
+    const size_t begin =
+        reinterpret_cast<const std::byte*>(&array) - reinterpret_cast<const std::byte*>(&taken);
+    if (begin < taken.struct_size && taken.struct_size < begin + sizeof array) {
+      Fail(std::string(group) + std::string(name),
+           "is cut by the struct_size, which is " + std::to_string(taken.struct_size));
+    }
     if (array.length == 0) return std::span<Value>();
     if (array.length < 0 || array.data == nullptr) {
       Fail(std::string(group) + std::string(name), "has " + std::to_string(array.length) +
@@ -101,7 +109,7 @@ static_assert(sizeof(sap_cotangent) == kSize + sizeof(Cotangent));
 template <typename Struct, typename Group>
 void ReadArrays(const Struct& given, std::string_view prefix, StructReader* reader, Group* group) {
   Group::ForEach([&](const auto& field, auto& span,
-                     const auto& array) { span = reader->Span(array, prefix, field.name); },
+                     const auto& array) { span = reader->Span(given, array, prefix, field.name); },
                  *group, given);
 }
 
@@ -132,8 +140,8 @@ sap_regularization ReadGroups(const sap_problem& problem, StructReader* reader, 
 Cotangent ReadCotangent(const sap_cotangent* given, StructReader* reader) {
   const sap_cotangent taken = reader->Take(given, "");
   Cotangent cotangent;
-  Cotangent::ForEach([reader](const char* name, int, OutputPer, auto& span,
-                              const auto& array) { span = reader->Span(array, "", name); },
+  Cotangent::ForEach([&](const char* name, int, OutputPer, auto& span,
+                         const auto& array) { span = reader->Span(taken, array, "", name); },
                      cotangent, taken);
   cotangent.cost = taken.cost;
   return cotangent;
@@ -362,22 +370,23 @@ Read<GivenSolution> ReadSolution(const sap_solution* solution) {
   StructReader reader;
   GivenSolution given{.solution = reader.Take(solution, "solution."), .islands = {}};
   given.islands = reader.Take(given.solution.islands, "islands.");
-  Tangent::ForEach(
-      [&](const char* name, int, OutputPer, const auto& array) { reader.Span(array, "", name); },
-      given.solution);
-  reader.Span(given.solution.delassus_estimate, "", "delassus_estimate");
-  reader.Span(given.solution.island_of_tree, "", "island_of_tree");
+  Tangent::ForEach([&](const char* name, int, OutputPer,
+                       const auto& array) { reader.Span(given.solution, array, "", name); },
+                   given.solution);
+  reader.Span(given.solution, given.solution.delassus_estimate, "", "delassus_estimate");
+  reader.Span(given.solution, given.solution.island_of_tree, "", "island_of_tree");
   const sap_island_reports& islands = given.islands;
-  for (const sap_uint32s& array :
-       {islands.iterations, islands.factorizations, islands.dofs, islands.contacts, islands.rows,
-        islands.swept, islands.coulomb_rounds}) {
-    reader.Span(array, "islands", "");
+  using Islands = sap_island_reports;
+  for (const auto array :
+       {&Islands::iterations, &Islands::factorizations, &Islands::dofs, &Islands::contacts,
+        &Islands::rows, &Islands::swept, &Islands::coulomb_rounds}) {
+    reader.Span(islands, islands.*array, "islands", "");
   }
-  for (const sap_doubles& array : {islands.momentum_residual, islands.optimality_gap_bound,
-                                   islands.solve_time_s, islands.cost, islands.coulomb_defect}) {
-    reader.Span(array, "islands", "");
+  for (const auto array : {&Islands::momentum_residual, &Islands::optimality_gap_bound,
+                           &Islands::solve_time_s, &Islands::cost, &Islands::coulomb_defect}) {
+    reader.Span(islands, islands.*array, "islands", "");
   }
-  reader.Span(islands.status, "islands", "");
+  reader.Span(islands, islands.status, "islands", "");
   return reader.Result(given);
 }
 
@@ -426,7 +435,7 @@ Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& reques
   if (!tangents) return tl::unexpected(tangents.error());
   StructReader reader;
   GivenDifferentiation given{
-      .derivatives = {.velocity = reader.Span(request.velocity, "", "velocity"),
+      .derivatives = {.velocity = reader.Span(request, request.velocity, "", "velocity"),
                       .hold_delassus = request.hold_delassus != 0},
       .wanted = *wanted};
   for (size_t i = 0; i < cotangents->size(); ++i) {

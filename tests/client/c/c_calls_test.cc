@@ -329,6 +329,30 @@ TEST_F(CCallsTest, WhatIsMissingIsRefused) {
             SAP_INVALID_ARGUMENT);
 }
 
+// As of an object that has ended: what would wait returns at once.
+TEST_F(CCallsTest, NullHasTheAnswersOfAnObjectThatHasEnded) {
+  EXPECT_EQ(sap_batch_next(nullptr, nullptr), SAP_BATCH_ENDED);
+  EXPECT_EQ(sap_session_is_open(nullptr), 0);
+  EXPECT_EQ(sap_session_draining(nullptr), 0);
+  EXPECT_EQ(sap_session_in_flight(nullptr), 0);
+  EXPECT_EQ(sap_session_await_open(nullptr, nullptr), 1);
+  EXPECT_EQ(sap_session_await_outcome(nullptr, nullptr), 1);
+  EXPECT_EQ(sap_session_await_room(nullptr, nullptr), 1);
+  EXPECT_EQ(sap_answer_await(nullptr, nullptr), 1);
+  EXPECT_EQ(sap_answer_error(nullptr)->kind, SAP_INVALID_ARGUMENT);
+  EXPECT_STREQ(sap_answer_error(nullptr)->message, "the answer is NULL");
+  EXPECT_EQ(sap_answer_solution(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_derivatives(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_forecast(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_info(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_problem(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_record(nullptr), nullptr);
+  EXPECT_EQ(sap_answer_bytes(nullptr).length, 0);
+  EXPECT_EQ(sap_answer_step_id(nullptr), 0u);
+  sap_stop_request(nullptr);
+  sap_stop_reset(nullptr);
+}
+
 TEST_F(CCallsTest, ACallOfALaterVersionIsReadAsFarAsItIsKnown) {
   struct Later {
     sap_call call;
@@ -380,7 +404,8 @@ TEST_F(CCallsTest, TheLibraryWithoutATransportSaysSo) {
   EXPECT_EQ(sap_connect("127.0.0.1:1", nullptr, nullptr, &client, answer.get()), SAP_UNIMPLEMENTED);
   EXPECT_EQ(client, nullptr);
   EXPECT_STREQ(answer.error().message,
-               "127.0.0.1:1: this library has no remote transport; use libsap_islands_client");
+               "address is '127.0.0.1:1'; this library knows \"embedded:\" alone; to call servers "
+               "use libsap_islands_client");
   EXPECT_EQ(sap_load_problem("problem.json", answer.get()), SAP_UNIMPLEMENTED);
   EXPECT_STREQ(answer.error().message,
                "this library reads and writes no messages; use libsap_islands_client");

@@ -365,6 +365,38 @@ TEST(CLibraryTest, AStructMayBeShorterOrLongerThanTheLibraryKnows) {
   EXPECT_STREQ(answer.error().field, "problem");
 }
 
+TEST(CLibraryTest, AStructThatEndsWithinAFieldIsRefused) {
+  const Client client(1);
+  const v1::ContactProblem message = MixedProblem();
+  const auto field = [&](const auto& change) {
+    CProblem problem(message);
+    sap_options options{};
+    options.struct_size = sizeof options;
+    change(&problem, &options);
+    const Answer answer;
+    EXPECT_EQ(sap_solve(client.get(), problem.get(), &options, nullptr, answer.get()),
+              SAP_INVALID_ARGUMENT);
+    return std::string(answer.error().field);
+  };
+  constexpr size_t kPointer = sizeof(void*);
+  EXPECT_EQ(field([](CProblem* problem, auto*) {
+              problem->bodies.struct_size = offsetof(sap_bodies, inertia) + kPointer;
+            }),
+            "bodies.inertia");
+  EXPECT_EQ(field([](CProblem* problem, auto*) {
+              problem->laws.struct_size = offsetof(sap_contact_laws, adhesion) + kPointer;
+            }),
+            "contacts.adhesion");
+  EXPECT_EQ(field([](CProblem* problem, auto*) {
+              problem->bodies.struct_size = offsetof(sap_bodies, inertia) + 1;
+            }),
+            "bodies.struct_size");
+  EXPECT_EQ(field([](auto*, sap_options* options) {
+              options->struct_size = offsetof(sap_options, max_iterations) + kPointer / 2;
+            }),
+            "options.struct_size");
+}
+
 TEST(CLibraryTest, AnArrayWithoutDataIsAnError) {
   const Client client(1);
   const v1::ContactProblem message = MixedProblem();
