@@ -1,12 +1,11 @@
 #include "server/server_config.h"
 
 #include <CLI/CLI.hpp>
-#include <cmath>
-#include <cstdlib>
 #include <limits>
 #include <map>
 #include <string>
 
+#include "proto/flags/flag_checks.h"
 #include "server/listen_address.h"
 
 namespace sap {
@@ -19,27 +18,15 @@ constexpr int kMostTreeDofs = 2000;
 // Protobuf itself limits a message to this size.
 constexpr int64_t kLargestMessage_bytes = std::numeric_limits<int32_t>::max();
 
-// Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
-// of enums as control characters, in help texts and errors.
-template <typename Value>
-CLI::Validator OneOf(const std::map<std::string, Value>& values) {
-  std::string names;
-  for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
-  const auto replace = [values, names](std::string& text) {
-    const auto found = values.find(text);
-    if (found == values.end()) return "'" + text + "' is not one of " + names;
-    text = std::to_string(static_cast<int>(found->second));
-    return std::string();
+// Zero, which stands for "none", or what `others` accepts.
+CLI::Validator ZeroOr(const CLI::Validator& others) {
+  const std::string description = "0 or " + others.get_description();
+  const auto check = [others, description](const std::string& text) {
+    double value = 1;
+    const bool is_zero = CLI::detail::lexical_cast(text, value) && value == 0;
+    return is_zero || others(text).empty() ? std::string() : "'" + text + "' is not " + description;
   };
-  return CLI::Validator(replace, "{" + names + "}");
-}
-
-// CLI11's own takes NaN for a number of any range.
-CLI::Validator Range(double least, double most) {
-  const CLI::Validator range = CLI::Range(least, most);
-  return CLI::Validator(range).operation([range](std::string& text) {
-    return std::isnan(std::strtod(text.c_str(), nullptr)) ? text + " is not a number" : range(text);
-  });
+  return CLI::Validator(check, description);
 }
 
 void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
@@ -56,7 +43,7 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
           ->needs(directory);
   app->add_option("--record-slower-than", recording->slower_than_s,
                   "Duration in seconds above which rule 'slower' records a problem")
-      ->check(Range(0.0, 86'400.0))
+      ->check(Between(0.0, 86'400.0))
       ->needs(rule);
   app->add_option("--record-max-bytes", recording->max_bytes,
                   "File size at which the recording ends")
@@ -98,20 +85,20 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
       ->check(CLI::Range(1024, 1 << 20));
   app->add_option("--handshake-timeout-s", connection->handshake_timeout_s,
                   "Timeout of connection setup")
-      ->check(Range(0.1, 600.0));
+      ->check(Between(0.1, 600.0));
   app->add_option("--keepalive-s", connection->keepalive_s,
                   "Silence on a connection before a keepalive ping is sent")
-      ->check(Range(1.0, 86'400.0));
+      ->check(Between(1.0, 86'400.0));
   app->add_option("--keepalive-timeout-s", connection->keepalive_timeout_s,
                   "Timeout of the keepalive acknowledgement; then the connection is closed")
-      ->check(Range(0.1, 86'400.0));
+      ->check(Between(0.1, 86'400.0));
   app->add_option("--connection-idle-s", connection->idle_s,
                   "Idle time after which a connection without calls is closed")
-      ->check(Range(1.0, 1e6));
+      ->check(Between(1.0, 1e6));
   app->add_option("--connection-age-s", connection->age_s,
                   "Age at which connections and sessions are asked to move, so that servers added "
                   "later get their share; 0: never")
-      ->check(Range(0.0, 1e6));
+      ->check(ZeroOr(Between(1.0, 1e6)));
   app->add_option(
          "--max-watches", connection->max_watches,
          "Limit of health Watch streams; beyond it the address that has most of them loses "
@@ -135,20 +122,20 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
     app->add_option("--max-" + who + "-work-s", limits->max_work_s,
                     "Limit of predicted solve time held, in seconds, " + what)
-        ->check(Range(0.0, 1e9));
+        ->check(Between(0.0, 1e9));
   };
   add(&config->admission.all, "concurrent", "for all clients");
   Entitlements* client = &config->admission.client;
   add(client, "client", "for one client");
   app->add_option("--max-client-calls-per-s", client->max_calls_per_s,
                   "Limit of the rate of calls of one client, session steps not counted; 0: none")
-      ->check(Range(0.0, 1e9));
+      ->check(Between(0.0, 1e9));
   app->add_option("--max-solve-s", client->max_solve_s,
                   "Longest solve of a problem; then it ends as at a time budget")
-      ->check(Range(1e-3, 86'400.0));
+      ->check(Between(1e-3, 86'400.0));
   app->add_option("--queue-timeout-s", config->queue_timeout_s,
                   "Longest wait of a problem in the queue")
-      ->check(Range(0.0, 86'400.0));
+      ->check(Between(0.0, 86'400.0));
 }
 
 void AddSessionFlags(CLI::App* app, ServerConfig* config) {
@@ -164,10 +151,10 @@ void AddSessionFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(1, 1024));
   app->add_option("--session-idle-s", session->idle_s,
                   "Idle time after which a session ends with ABORTED")
-      ->check(Range(0.1, 1e9));
+      ->check(Between(0.1, 1e9));
   app->add_option("--write-timeout-s", session->write_timeout_s,
                   "Time for a client to receive an answer; then its call is cancelled")
-      ->check(Range(0.1, 86'400.0));
+      ->check(Between(0.1, 86'400.0));
 }
 
 void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
@@ -182,7 +169,7 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--log-file", config->log.file, "Log file; standard error if not given");
   app->add_option("--slow-call-s", config->log.slow_call_s,
                   "Duration from which a call is logged as slow")
-      ->check(Range(0.0, 86'400.0));
+      ->check(Between(0.0, 86'400.0));
   OperationsConfig* operations = &config->operations;
   app->add_option("--metrics-listen", operations->metrics_listen,
                   "HOST:PORT of the Prometheus endpoint and the probes: plain HTTP without tokens, "
@@ -203,7 +190,7 @@ void AddMessageFlags(CLI::App* app, ServerConfig* config) {
       ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
   app->add_option("--read-timeout-s", config->read_timeout_s,
                   "Time for the server to receive a request; then the call is cancelled")
-      ->check(Range(0.1, 86'400.0));
+      ->check(Between(0.1, 86'400.0));
   app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
       ->check(CLI::Range(1, kMostTrees));
   app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,
@@ -260,14 +247,14 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   AddMessageFlags(app, config);
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Problems with a smaller predicted solve time are solved on the receiving thread")
-      ->check(Range(0.0, 1e6));
+      ->check(Between(0.0, 1e6));
   app->add_option("--lame-duck-s", config->lame_duck_s,
                   "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
                   "are notified, but calls are still accepted")
-      ->check(Range(0.0, 86'400.0));
+      ->check(Between(0.0, 86'400.0));
   app->add_option("--drain-timeout-s", config->drain_timeout_s,
                   "Time for in-flight calls to finish after the lame-duck period")
-      ->check(Range(0.0, 86'400.0));
+      ->check(Between(0.0, 86'400.0));
   AddSessionFlags(app, config);
   AddOperationsFlags(app, config);
   AddSecurityFlags(app, &config->security);

@@ -265,6 +265,22 @@ TEST(ServerConfigTest, HelpAndErrorsOfNamedValuesArePlainText) {
   }
 }
 
+// Less than a second would close connections all the time.
+TEST(ServerConfigTest, TheAgeOfConnectionsIsNoneOrAtLeastASecond) {
+  for (const char* age : {"0", "0.0", "1", "300"}) {
+    ServerConfig config;
+    EXPECT_EQ(Read({"--connection-age-s", age}, &config), std::nullopt) << age;
+  }
+  for (const char* age : {"1e-9", "0.999", "-1", "nan", "inf", "soon"}) {
+    ServerConfig config;
+    testing::internal::CaptureStderr();
+    EXPECT_TRUE(Read({"--connection-age-s", age}, &config).has_value()) << age;
+    EXPECT_THAT(testing::internal::GetCapturedStderr(),
+                testing::StartsWith("--connection-age-s: '" + std::string(age) +
+                                    "' is not 0 or FLOAT in [1 - 1e+06]\n"));
+  }
+}
+
 TEST(ServerConfigTest, AnErrorOfANamedValueTellsTheNames) {
   ServerConfig config;
   testing::internal::CaptureStderr();

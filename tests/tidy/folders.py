@@ -13,6 +13,7 @@ from finding import Finding
 FOLDERS = {
     "proto": "the schema of the wire, its rules of change, guide for authors of adapters",
     "proto/codec": "messages to the types of the solver and back",
+    "proto/flags": "checks of the flags of `sap-server` and `sap-client`",
     "solver": "the solver, a library of its own without gRPC, protobuf, flags or logs",
     "solver/parallel": "tasks and work-sharing loops on oneTBB, stop token, vectors of four",
     "solver/cholesky": "elimination order (METIS), block-sparse and dense factorization",

@@ -21,13 +21,14 @@ SOLVER = (*DERIVATIVES, *(f"solver/{name}.h" for name in (
     "sharing_trials", "solution_scatter", "solve", "solve_run")))
 ENGINE = (*SOLVER, "solver/engine/")
 CODEC = (*ENGINE, "proto/codec/")
+FLAGS = ("proto/flags/",)
 CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/listen_address.h",
-                 "server/server_identity.h", *ENGINE)
+                 "server/server_identity.h", *FLAGS, *ENGINE)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 SERVICE = (*SCHEDULING, *CODEC, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*SERVICE, *AUTH, "server/ops/")
-CLIENT = ("client/cpp/", "solver/split/", *CODEC)
+CLIENT = ("client/cpp/", "solver/split/", *FLAGS, *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,
     "solver/cholesky/": CHOLESKY,
@@ -41,6 +42,7 @@ FOLDERS = {
     "solver/engine/": ENGINE,
     "solver/split/": (*PROBLEM, "solver/split/"),
     "proto/codec/": CODEC,
+    "proto/flags/": FLAGS,
     "server/scheduling/": SCHEDULING,
     "server/service/": SERVICE,
     "server/auth/": AUTH,
@@ -70,7 +72,7 @@ LIBRARIES = (
      ("server/auth/", "server/ops/", "server/rpc/", "server/main.cc", "client/cpp/", "tests/")),
     (r"google/|sap/v1/", "protobuf",
      ("proto/codec/", "server/", "client/c/transport/", "client/cpp/", "tests/")),
-    (r"CLI/", "CLI11", ("server/", "client/cpp/", "tests/bench/")),
+    (r"CLI/", "CLI11", ("proto/flags/", "server/", "client/cpp/", "tests/bench/")),
     (r"spdlog/|fmt/|prometheus/", "logging or metrics", ("server/", "client/cpp/", "tests/")),
     (r"nlohmann/|zlib\.h", "JSON or compression", ("server/", "client/cpp/", "tests/")),
     (r"server/", "the server", ("server/", "tests/")),

@@ -23,16 +23,6 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
 
 }  // namespace
 
-CLI::Validator Between(double low, double high) {
-  const std::string range = CLI::Range(low, high).get_description();
-  const auto check = [low, high, range](const std::string& text) {
-    double value = 0;
-    const bool within = CLI::detail::lexical_cast(text, value) && value >= low && value <= high;
-    return within ? std::string() : "'" + text + "' is not " + range;
-  };
-  return CLI::Validator(check, range);
-}
-
 CLI::Validator OutputFile() {
   const auto check = [](const std::string& path) {
     std::error_code unknown;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <string>
 
 #include "client/cpp/client.h"
+#include "proto/flags/flag_checks.h"
 
 namespace sap::client {
 
@@ -14,24 +14,6 @@ struct SolveFlags {
   ConnectOptions connect;
   SolveOptions options;
 };
-
-// Accepts the names and replaces them by their values. CLI11's own CheckedTransformer prints values
-// of enums as control characters, in help texts and errors.
-template <typename Value>
-CLI::Validator OneOf(const std::map<std::string, Value>& values) {
-  std::string names;
-  for (const auto& [name, value] : values) names += (names.empty() ? "" : ", ") + name;
-  const auto replace = [values, names](std::string& text) {
-    const auto found = values.find(text);
-    if (found == values.end()) return "'" + text + "' is not one of " + names;
-    text = CLI::detail::value_string(found->second);
-    return std::string();
-  };
-  return CLI::Validator(replace, "{" + names + "}");
-}
-
-// Numbers from `low` to `high`. CLI11's own ranges take NaN.
-CLI::Validator Between(double low, double high);
 
 // A file that is written at the end of a long command, whose folder has to be there before.
 CLI::Validator OutputFile();
