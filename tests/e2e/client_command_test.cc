@@ -227,6 +227,21 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
   }
 }
 
+TEST_F(ClientCommandTest, AnUnknownCommandIsNamedWithTheNearest) {
+  const auto error_of = [](const std::vector<std::string>& arguments) {
+    const ProcessResult result = RunClient(arguments);
+    EXPECT_EQ(result.exit_code, kFailed);
+    return result.err;
+  };
+  EXPECT_THAT(error_of({"slove", Example()}),
+              StartsWith("'slove' is not a command; did you mean 'solve'?\n"));
+  EXPECT_THAT(error_of({"admin", "--server", "127.0.0.1:1", "dran"}),
+              StartsWith("'dran' is not a command; did you mean 'drain'?\n"));
+  EXPECT_THAT(error_of({"guess"}), StartsWith("'guess' is not a command\n"));
+  EXPECT_THAT(error_of({"--thread", "2"}), StartsWith("'--thread' is not a flag\n"));
+  EXPECT_THAT(error_of({}), StartsWith("A subcommand is required\n"));
+}
+
 TEST_F(ClientCommandTest, AnUnknownNameIsRefusedWithTheNamesThatExist) {
   const ProcessResult result = RunClient({"solve", Example(), "--newton", "exact"});
   EXPECT_EQ(result.exit_code, kFailed);

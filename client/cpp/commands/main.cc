@@ -2,7 +2,12 @@
 // query and operate servers.
 #include <absl/synchronization/mutex.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/transport/message_file.h"
@@ -28,6 +33,37 @@ static int Finish(int exit_code) {
   return Report({ErrorCode::kInvalidArgument, "standard output: cannot write", ""});
 }
 
+// Characters to insert, delete or replace (Levenshtein).
+static int Distance(std::string_view a, std::string_view b) {
+  std::vector<int> row(b.size() + 1);  // distances of the beginnings of b to that of a
+  std::iota(row.begin(), row.end(), 0);
+  for (const char of_a : a) {
+    int diagonal = row[0]++;
+    for (size_t j = 1; j < row.size(); ++j) {
+      const int replaced = diagonal + (of_a != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, diagonal + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+// Names the word in the place of a missing subcommand, which CLI11 does not, and the nearest name.
+static std::string UnknownCommand(const CLI::App& app) {
+  const CLI::App* parent = &app;
+  while (!parent->get_subcommands().empty()) parent = parent->get_subcommands().front();
+  if (parent->get_require_subcommand_min() == 0 || parent->remaining().empty()) return "";
+  const std::string word = parent->remaining().front();
+  std::string nearest;
+  int least = 3;  // more is another word
+  for (const CLI::App* known : parent->get_subcommands([](const CLI::App*) { return true; })) {
+    const int distance = Distance(word, known->get_name());
+    if (distance < least) least = distance, nearest = known->get_name();
+  }
+  return "'" + word + "' is not a " + (word.starts_with('-') ? "flag" : "command") +
+         (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
+}
+
 }  // namespace sap::client
 
 int main(int argc, char** argv) {
@@ -51,7 +87,10 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return Finish(app.exit(error) == 0 ? 0 : kFailed);
+    const std::string unknown = UnknownCommand(app);
+    const bool is_help = error.get_exit_code() == 0;
+    app.exit(is_help || unknown.empty() ? error : CLI::ParseError(unknown, error.get_exit_code()));
+    return Finish(is_help ? 0 : kFailed);
   }
   return Finish(run());
 }
