@@ -212,6 +212,7 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
       {"solve", Example(), "--server", "127.0.0.1:1", "--threads", "2"},
       {"solve", Example(), "--token-file", "token"},
       {"simulate", "clutter", "--time", "nan"},
+      {"simulate", "clutter", "--seed", "-1", "--time", "0"},
       {"simulate", "clutter", "--csv", directory_ / "no/such/file"},
       {"simulate", "clutter", "--picture", directory_ / ""},
       {"simulate", "clutter", "--picture", ""},
@@ -224,6 +225,15 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
     const ProcessResult result = RunClient(arguments);
     EXPECT_EQ(result.exit_code, kFailed) << testing::PrintToString(arguments);
     EXPECT_NE(result.err, "") << testing::PrintToString(arguments);
+  }
+}
+
+// What a load was, if no flag said so.
+TEST_F(ClientCommandTest, TheHelpOfBenchTellsItsDefaults) {
+  const std::string help = RunClient({"bench", "--help"}).out;
+  for (const char* flag : {"--workers INT:INT in [1 - 10000]=1\n", "}=session\n",
+                           "--duration FLOAT:FLOAT in [0.001 - 1e+06]=10\n"}) {
+    EXPECT_THAT(help, HasSubstr(flag));
   }
 }
 

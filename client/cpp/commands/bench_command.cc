@@ -191,14 +191,19 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->add_option("--speed", flags->speed,
                    "Factor on the recorded rate; 0: each when the previous one is answered")
       ->check(Between(0, 1e6))
-      ->needs(recording);
-  command->add_option("--mode", flags->mode, "unary, session or batch")->transform(OneOf(modes));
+      ->needs(recording)
+      ->capture_default_str();
+  command->add_option("--mode", flags->mode, "unary, session or batch")
+      ->transform(OneOf(modes))
+      ->default_str("session");
   command->add_option("--workers", flags->load.workers, "Workers, each with one call at a time")
-      ->check(CLI::Range(1, 10'000));
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   command
       ->add_option("--connections", flags->load.connections,
                    "Connections that the workers share; 0: each has its own")
-      ->check(CLI::Range(0, 10'000));
+      ->check(CLI::Range(0, 10'000))
+      ->capture_default_str();
   command
       ->add_option(
           "--rate", flags->load.rate,
@@ -206,11 +211,14 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       ->check(Between(0, 1e9))
       ->excludes(recording);
   command->add_option("--duration", flags->load.duration_s, "Time of the measurement in seconds")
-      ->check(Between(1e-3, 1e6));
+      ->check(Between(1e-3, 1e6))
+      ->capture_default_str();
   command->add_option("--warmup", flags->load.warmup_s, "Time before the measurement in seconds")
-      ->check(Between(0, 1e6));
+      ->check(Between(0, 1e6))
+      ->capture_default_str();
   command->add_option("--batch-size", flags->load.batch_size, "Problems of a batch")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(CLI::Range(1, 1'000'000))
+      ->capture_default_str();
   command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
                     "Retry rejected calls at once, whatever delay the server asks for");
   CLI::Option* echo = command->add_option(
@@ -218,7 +226,8 @@ void AddBenchCommand(CLI::App* app, Run* run) {
       "Address of sap-client echo: compare the server with it and with an embedded one");
   command->add_option("--pairs", flags->pairs, "Rounds of the comparison")
       ->check(CLI::Range(1, 100'000))
-      ->needs(echo);
+      ->needs(echo)
+      ->capture_default_str();
   command->add_option("--csv", flags->csv, "File to append a line with all figures to")
       ->check(OutputFile())
       ->excludes(echo);
@@ -232,14 +241,17 @@ void AddEchoCommand(CLI::App* app, Run* run) {
       "echo", "Run a gRPC server without a solver that repeats responses, as a baseline");
   const auto address = std::make_shared<std::string>("127.0.0.1:0");
   const auto threads = std::make_shared<int>(1);
-  command->add_option("--listen", *address, "HOST:PORT or unix:PATH");
-  command->add_option("--threads", *threads, "Threads that answer")->check(CLI::Range(1, 256));
+  command->add_option("--listen", *address, "HOST:PORT or unix:PATH")->capture_default_str();
+  command->add_option("--threads", *threads, "Threads that answer")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
   const auto busy_us = std::make_shared<double>(0);
   command
       ->add_option(
           "--busy-us", *busy_us,
           "Time in microseconds for which a thread spins before each answer, in place of a solve")
-      ->check(Between(0, 1e7));
+      ->check(Between(0, 1e7))
+      ->capture_default_str();
   command->callback([=] { *run = [=] { return Echo(*address, *threads, *busy_us); }; });
 }
 

@@ -179,8 +179,9 @@ void AddSceneOptions(CLI::App* command, const std::shared_ptr<SimulateFlags>& fl
       ->excludes(walls);
   command->add_option("--shape", options->shapes, "mixed, boxes or spheres")
       ->transform(OneOf(shapes));
-  command->add_option("--seed", options->seed,
-                      "Seed of shapes, positions and orientations; default 0");
+  command
+      ->add_option("--seed", options->seed, "Seed of shapes, positions and orientations; default 0")
+      ->check(CLI::NonNegativeNumber);
 }
 
 }  // namespace
