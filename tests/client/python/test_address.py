@@ -36,7 +36,7 @@ import sap_islands.aio
 )
 def test_malformed_address_is_refused(address: str) -> None:
     for connect in (sap.connect, sap_islands.aio.connect):
-        with pytest.raises(sap.InvalidArgument, match="must be embedded:, HOST") as caught:
+        with pytest.raises(sap.InvalidArgument, match="must be") as caught:
             connect(address)
         assert caught.value.field == "address"
 
@@ -58,6 +58,12 @@ def test_argument_of_the_wrong_type_is_named(field: str, arguments: dict[str, An
         with pytest.raises(sap.InvalidArgument, match=f"{field} is ") as caught:
             connect(**arguments)
         assert caught.value.field == field
+
+
+@pytest.mark.parametrize("address", ["embedded", "Embedded:", "embedded:thread"])
+def test_address_that_is_nearly_embedded_is_refused_with_the_forms(address: str) -> None:
+    with pytest.raises(sap.InvalidArgument, match="must be embedded:, HOST:PORT, "):
+        sap.connect(address)
 
 
 def test_malformed_entry_of_a_list_is_named() -> None:
