@@ -20,6 +20,7 @@ function(sap_discover_suites binary prefix filter)
     string(REGEX REPLACE "\\.$" "" suite "${suite}")
     set(name "${prefix}${suite}")
     add_test("${name}" "${binary}" "--gtest_filter=${suite}.*")
-    set_tests_properties("${name}" PROPERTIES ${ARGN})
+    # tests/run.sh lets ctest count two processors for each of the machine's.
+    set_tests_properties("${name}" PROPERTIES PROCESSORS 2 ${ARGN})
   endforeach()
 endfunction()
