@@ -1,8 +1,6 @@
 // Rows, general cones and contacts of Hunt & Crossley by the whole solver, against answers by hand.
 #include <gtest/gtest.h>
 
-#include <Eigen/Cholesky>
-#include <Eigen/LU>
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +8,7 @@
 #include <limits>
 
 #include "solver/solve.h"
+#include "tests/support/dense_algebra.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -140,9 +139,10 @@ constexpr double kRigidError = 10 * kNearlyRigid;
 
 // Under the rigid constraint J v = 0, v is the projection of v* in the A-norm.
 VectorXd Projected(const MatrixXd& A, const MatrixXd& J, const VectorXd& v_star) {
-  const MatrixXd inverse = A.inverse();
-  const MatrixXd W = J * inverse * J.transpose();
-  return v_star - inverse * J.transpose() * W.ldlt().solve(J * v_star);
+  const MatrixL J_L = J.cast<long double>();
+  const MatrixL A_inverse_J = InverseOf(A.cast<long double>()) * J_L.transpose();
+  const VectorL velocity = (J * v_star).cast<long double>();
+  return v_star - (A_inverse_J * SolutionOf(J_L * A_inverse_J, velocity)).cast<double>();
 }
 
 void AddRigidRows(const MatrixXd& J, ProblemArrays* arrays) {
@@ -231,8 +231,9 @@ TEST(ConstraintClosedFormTest, WeldOfTwoBodiesMovesAsOneBody) {
     M += move.transpose() * diagonal.asDiagonal() * move;
     momentum += move.transpose() * diagonal.cwiseProduct(v_star.segment<6>(6 * i));
   }
-  const Vector6d v_0 = M.ldlt().solve(momentum);
-  for (int j = 0; j < 6; ++j) EXPECT_NEAR(solution.velocity[j], v_0[j], kRigidError) << j;
+  const VectorL v_0 = SolutionOf(M.cast<long double>(), momentum.cast<long double>());
+  for (int j = 0; j < 6; ++j)
+    EXPECT_NEAR(solution.velocity[j], static_cast<double>(v_0[j]), kRigidError) << j;
 }
 
 TEST(ConstraintClosedFormTest, TendonOverEightTreesIsTheProjectionInTheNormOfA) {

@@ -10,12 +10,11 @@
 #include <Eigen/Core>
 #include <vector>
 
+#include "tests/support/dense_algebra.h"
 #include "tests/support/problem_arrays.h"
 
 namespace sap::test {
 
-using VectorL = Eigen::Matrix<long double, Eigen::Dynamic, 1>;
-using MatrixL = Eigen::Matrix<long double, Eigen::Dynamic, Eigen::Dynamic>;
 using Vector3L = Eigen::Matrix<long double, 3, 1>;
 
 // The point of the cone |g_t| <= mu g_n nearest to y in the norm of R = diag(R_t, R_t, R_n). For a

@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
 #include <cmath>
 #include <limits>
 #include <numbers>
 
 #include "solver/pools/friction_contacts.h"
+#include "tests/support/dense_algebra.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
@@ -323,7 +323,7 @@ TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDi
     // In the norm of R, where the entries are of like size.
     const Vector3d root_R(std::sqrt(contact.R_t), std::sqrt(contact.R_t), std::sqrt(contact.R_n));
     const Matrix3d scaled = root_R.asDiagonal() * G * root_R.asDiagonal();
-    const Vector3d eigenvalues = Eigen::SelfAdjointEigenSolver<Matrix3d>(scaled).eigenvalues();
+    const Vector3d eigenvalues = EigenvaluesOf(scaled);
     EXPECT_GE(eigenvalues[0], -1e-14 * (1 + scaled.trace()));
     EXPECT_LE(eigenvalues[2], 3 + 1e-13);
   }

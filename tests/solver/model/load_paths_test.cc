@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/LU>
 #include <array>
 #include <cmath>
 #include <map>
 #include <utility>
 
 #include "tests/solver/prepared_problem.h"
+#include "tests/support/dense_algebra.h"
 #include "tests/support/dense_problem.h"
 #include "tests/support/random_constraints.h"
 #include "tests/support/same_bits.h"
@@ -93,7 +93,7 @@ class DenseLoadPaths {
   }
   long double AloneDelassus(int contact, int tree) const {
     const MatrixL J = Block(contact, tree);
-    return (J * MatrixOf(tree).inverse() * J.transpose()).norm() / 3;
+    return (J * InverseOf(MatrixOf(tree)) * J.transpose()).norm() / 3;
   }
   long double Speed(const Pair& pair, int tree) const {
     long double speed = 0;

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Eigenvalues>
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,6 +10,7 @@
 #include "solver/solve.h"
 #include "tests/solver/prepared_problem.h"
 #include "tests/support/answer_errors.h"
+#include "tests/support/dense_algebra.h"
 #include "tests/support/dense_problem.h"
 #include "tests/support/random_constraints.h"
 #include "tests/support/tree_parts.h"
@@ -162,12 +161,11 @@ TEST(CertificateTest, BoundHoldsWhereTheDynamicsMatrixIsIllConditioned) {
       Random random(seed);
       constexpr int kDofs = 6;
       const Eigen::MatrixXd A = RandomDynamicsMatrix(&random, kDofs, smallest, 1);
-      const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(A);
       ProblemArrays arrays;
       arrays.regularization.beta = 0;
       arrays.AddTree(A, Eigen::VectorXd::Zero(kDofs));
       ProblemArrays::Jacobian J = ProblemArrays::Jacobian::Zero(3, kDofs);
-      J.row(2) = eigen.eigenvectors().col(0).transpose();
+      J.row(2) = SoftestDirectionOf(A).transpose();
       arrays.AddContact(0, J, {.signed_distance = -1, .stiffness = 1e-12 * smallest});
       arrays.contacts.law.friction = {0.0};
       const PrimalProblem primal(arrays);
@@ -264,7 +262,7 @@ TEST(CertificateTest, BoundHoldsWherePartsOfTargetsCancel) {
         SolveUpTo(Checked(arrays), NewtonMethod::kAccelerated, 500, 1e-15);
     const DenseProblem dense(arrays);
     const VectorL gradient = dense.Gradient(ToVectorL(solution.velocity));
-    EXPECT_LE(static_cast<double>(gradient.dot(dense.A().inverse() * gradient) / 2),
+    EXPECT_LE(static_cast<double>(gradient.dot(InverseOf(dense.A()) * gradient) / 2),
               GapBound(solution))
         << "seed " << seed;
   }
@@ -329,7 +327,7 @@ class EveryKindCertificateTest : public ::testing::TestWithParam<std::tuple<int,
       : arrays_(RandomConstraintsOfEveryKind(std::get<0>(GetParam()))),
         problem_(Checked(arrays_)),
         dense_(arrays_),
-        inverse_A_(dense_.A().inverse()) {}
+        inverse_A_(InverseOf(dense_.A())) {}
   static NewtonMethod Method() { return std::get<1>(GetParam()); }
   // 1/2 |grad l|^2 in the inverse of A, in 80-bit arithmetic: of a gap a bound of its own.
   long double DualGap(const VectorL& v) const {
@@ -395,7 +393,7 @@ TEST(CertificateTest, BoundCoversTheRoundingOfStiffConstraintsOfEveryKind) {
     const ContactSolution solution =
         SolveUpTo(Checked(arrays), NewtonMethod::kAccelerated, 500, 1e-15);
     const VectorL gradient = dense.Gradient(ToVectorL(solution.velocity));
-    const long double dual = gradient.dot(dense.A().inverse() * gradient) / 2;
+    const long double dual = gradient.dot(InverseOf(dense.A()) * gradient) / 2;
     EXPECT_LE(static_cast<double>(dual), GapBound(solution)) << "seed " << seed;
   }
 }

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/LU>
-
 #include "tests/solver/prepared_problem.h"
 #include "tests/support/random_problem.h"
 

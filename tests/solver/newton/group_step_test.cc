@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <Eigen/Cholesky>
 #include <cmath>
 
 #include "solver/newton/sweep_order.h"
 #include "tests/solver/dense_vectors.h"
 #include "tests/solver/prepared_problem.h"
+#include "tests/support/dense_algebra.h"
 #include "tests/support/random_constraints.h"
 
 namespace sap::test {
@@ -71,7 +71,7 @@ TEST_P(GroupStepTest, IsTheNewtonStepOfTheGroupAlone) {
     const VectorL before = p_.Velocity();
     const VectorL gradient = dense_.Gradient(before)(of_group);
     const MatrixL H = dense_.Hessian(before, of_group);
-    const VectorL newton = -H.ldlt().solve(gradient);
+    const VectorL newton = -SolutionOf(H, gradient);
     Step(view, group);
     const VectorL after = p_.Velocity();
     VectorL elsewhere = after - before;
