@@ -297,6 +297,10 @@ TEST_F(ClientCommandTest, AdminHasTheServerRecordLogAndGo) {
   const ProcessResult ended = admin({"record"});
   EXPECT_EQ(ended.out, begun.out);
   EXPECT_EQ(RunClient({"replay", Lines(ended.out).at(0)}).exit_code, 0);
+  const ProcessResult none = admin({"record"});
+  EXPECT_EQ(none.exit_code, 0);
+  EXPECT_EQ(none.out, "");
+  EXPECT_EQ(none.err, "sap-client: there is no recording to end\n");
   const ProcessResult refused = admin({"record", "/dev/null/nowhere"});
   EXPECT_EQ(refused.exit_code, kFailed);
   EXPECT_THAT(refused.err, HasSubstr("FAILED_PRECONDITION"));

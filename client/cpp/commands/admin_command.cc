@@ -66,7 +66,11 @@ int SetRecording(const AdminFlags& flags) {
   const auto done = Call<v1::SetRecordingRequest, v1::SetRecordingResponse>(
       flags, &v1::AdminService::Stub::SetRecording, request);
   if (!done) return Report(done.error());
-  std::puts(done->path().c_str());
+  if (done->path().empty()) {
+    std::fprintf(stderr, "sap-client: there is no recording to end\n");
+  } else {
+    std::puts(done->path().c_str());
+  }
   return 0;
 }
 

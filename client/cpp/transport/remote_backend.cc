@@ -478,16 +478,16 @@ class Remote final : public Backend {
 // Time to find out why no server of several is used.
 constexpr std::chrono::seconds kExplanation{1};
 
-// What keeps calls from servers that can be reached: their health service; empty if that does not.
+// What keeps calls from servers: why none can be reached, or else what their health service says;
+// empty if neither is known.
 std::string Explain(const Address& address, const Credentials& credentials) {
   const auto channel = MakeChannel(address, credentials, ServerChoice::kAny);
-  const auto until = system_clock::now() + kExplanation;
-  if (!address.is_balanced() || !channel || !channel->channel->WaitForConnected(until)) return "";
+  if (!channel) return "";
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(v1::SolverService::service_full_name());
   grpc::health::v1::HealthCheckResponse response;
   grpc::ClientContext context;
-  context.set_deadline(until);
+  context.set_deadline(system_clock::now() + kExplanation);
   const auto watch = grpc::health::v1::Health::NewStub(channel->channel)->Watch(&context, request);
   if (watch->Read(&response)) {
     context.TryCancel();
@@ -496,6 +496,8 @@ std::string Explain(const Address& address, const Credentials& credentials) {
     return "; health: " + response.ServingStatus_Name(response.status());
   }
   const grpc::Status status = watch->Finish();
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "";
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return "; " + status.error_message();
   return std::string("; health: ") + Name(FromCode(status.error_code())) + " " +
          status.error_message();
 }

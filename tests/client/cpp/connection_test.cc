@@ -124,6 +124,24 @@ TEST(LazyConnectionTest, WithoutAServerTheFirstCallIsUnavailable) {
   EXPECT_EQ(client->Solve(SceneAt(0)).error().code, ErrorCode::kUnavailable);
 }
 
+// The address may be wrong, the server down, or one side without TLS.
+TEST(LazyConnectionTest, TheReasonWhyNoServerAnswersIsInTheError) {
+  const auto message_of = [](const std::string& address, bool tls) {
+    client::ConnectOptions options{.connect_timeout = std::chrono::milliseconds(300)};
+    options.credentials.tls = tls;
+    return Client::Connect(address, options).error().message;
+  };
+  EXPECT_THAT(message_of("127.0.0.1:1", false),
+              testing::AllOf(testing::StartsWith("no server answers at 127.0.0.1:1; "),
+                             HasSubstr("Connection refused")));
+  ServerConfig config = ConfigWithThreads(1);
+  config.listen = "127.0.0.1:0";
+  RequestHandler handler(config);
+  const auto server = GrpcServer::Start(config, &handler);
+  ASSERT_TRUE(server.has_value()) << server.error();
+  EXPECT_THAT(message_of((*server)->address(), true), HasSubstr("andshake failed"));
+}
+
 // The child has the descriptors of its parent, but none of its threads.
 TEST(ForkTest, AChildIsRefusedWhatItsParentHadAndDoesItNoHarm) {
   const Server server("tcp:", ConfigWithThreads(2));
