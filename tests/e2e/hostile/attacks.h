@@ -1,6 +1,7 @@
 // The attacks of the suite: what each one does, at which server, and what it must not cost.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,8 @@
 #include "tests/e2e/server_process.h"
 
 namespace sap::test::hostile {
+
+inline constexpr size_t kMB = 1'000'000;
 
 struct Attack {
   const char* name;

@@ -8,7 +8,6 @@
 namespace sap::test::hostile {
 namespace {
 
-constexpr size_t kMB = 1'000'000;
 constexpr int kMostStreams = 1000;  // on one connection
 
 // What one client may hold at these servers, and a message that is well below it.

@@ -10,7 +10,7 @@
 namespace sap::test::hostile {
 namespace {
 
-using Clock = std::chrono::system_clock;
+using SystemClock = std::chrono::system_clock;
 
 constexpr size_t kSlice = 1 << 20;
 constexpr std::chrono::seconds kPositioning{1};
@@ -54,7 +54,7 @@ HeldCall::HeldCall(const Target& target, const std::shared_ptr<grpc::Channel>& c
   Authorize(target, &context_);
   call_ = stub_.PrepareCall(&context_, method, &queue_);
   call_->StartCall(nullptr);
-  const auto until = Clock::now() + kPositioning;
+  const auto until = SystemClock::now() + kPositioning;
   void* tag = nullptr;
   bool ok = false;
   if (queue_.AsyncNext(&tag, &ok, until) != grpc::CompletionQueue::GOT_EVENT || !ok) return;
@@ -86,8 +86,8 @@ Load::~Load() {
 }
 
 void Load::Await(int64_t calls) const {
-  const auto until = Clock::now() + kPositioning;
-  while (ended_ < calls && Clock::now() < until) std::this_thread::sleep_for(kGlance);
+  const auto until = SystemClock::now() + kPositioning;
+  while (ended_ < calls && SystemClock::now() < until) std::this_thread::sleep_for(kGlance);
 }
 
 void Load::Start(size_t index) {
@@ -105,7 +105,8 @@ void Load::Run() {
   void* tag = nullptr;
   bool ok = false;
   while (!over_) {
-    if (queue_.AsyncNext(&tag, &ok, Clock::now() + kGlance) != grpc::CompletionQueue::GOT_EVENT) {
+    if (queue_.AsyncNext(&tag, &ok, SystemClock::now() + kGlance) !=
+        grpc::CompletionQueue::GOT_EVENT) {
       continue;
     }
     ++ended_;

@@ -19,7 +19,7 @@ constexpr int kEndStream = 1, kAcknowledge = 1, kEndHeaders = 4;
 constexpr size_t kFrameHeader = 9;
 constexpr size_t kLargestFrame = 16'384;
 constexpr int kInitialWindowSetting = 4;
-constexpr std::chrono::microseconds kPatience{300'000};
+constexpr std::chrono::microseconds kSocketTimeout{300'000};
 constexpr uint32_t kAttackersAddress = 0x7f000002;
 
 std::string BigEndian(uint32_t value, int bytes) {
@@ -50,7 +50,7 @@ int ConnectFromAttackersAddress(const std::string& address) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  const timeval patience{.tv_sec = 0, .tv_usec = kPatience.count()};
+  const timeval patience{.tv_sec = 0, .tv_usec = kSocketTimeout.count()};
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   sockaddr_in name{};
   name.sin_family = AF_INET;
@@ -178,7 +178,7 @@ bool Http2Connection::Send(int stream, std::string_view bytes) {
 }
 
 bool Http2Connection::WaitForWindow(int stream) {
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kSocketTimeout;
   while (open() && !Ended(stream)) {
     if (windows_[stream] > 0 && connection_window_ > 0) return true;
     if (Clock::now() > until) return false;

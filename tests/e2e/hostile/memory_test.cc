@@ -17,7 +17,7 @@
 namespace sap::test::hostile {
 namespace {
 
-constexpr double kMB = 1 << 20;
+constexpr double kMiB = 1 << 20;
 // What the server takes with a first call, and what the allocator rounds up.
 constexpr double kSlack_MB = 40;
 
@@ -47,9 +47,9 @@ TEST(MemoryTest, ACallTakesAtMostWhatAdmissionCounts) {
     const AttackedServer server({}, Front::kNone);
     client::Client client = server.Connect("neighbour");
     ASSERT_TRUE(client.Solve(SmallProblem()).has_value());
-    const double wire_MB = MessageBytes(scene.problem) / kMB;
+    const double wire_MB = MessageBytes(scene.problem) / kMiB;
     const double counted_MB =
-        wire_MB + static_cast<double>(BytesOfSolve(scene.problem.View())) / kMB;
+        wire_MB + static_cast<double>(BytesOfSolve(scene.problem.View())) / kMiB;
     const double before_MB = server.Memory_MB();
     server.ForgetPeak();
     const auto solution = client.Solve(scene.problem, FewSweeps());
@@ -97,7 +97,7 @@ TEST(MemoryTest, WhatSessionsKeepIsCountedBoundedAndReturned) {
         ASSERT_TRUE(step.has_value()) << step.error().message;
       }
     }
-    EXPECT_LE(Metric(server, "sap_session_bytes"), kMost_MB * kMB);
+    EXPECT_LE(Metric(server, "sap_session_bytes"), kMost_MB * kMiB);
     EXPECT_TRUE(Await([&] { return server.Memory_MB() < fresh_MB + 2 * kMost_MB; }))
         << server.Memory_MB();
   }

@@ -14,7 +14,6 @@
 namespace sap::test::hostile {
 namespace {
 
-constexpr size_t kMB = 1'000'000;
 constexpr char kReflection[] = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo";
 constexpr int kFileContainingSymbol = 4;
 
