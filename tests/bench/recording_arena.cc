@@ -66,7 +66,9 @@ TaskGraph TakeRecording() { return recorder.Take(); }
 
 struct TaskArena::Impl {};
 
-TaskArena::TaskArena(int num_threads, Sharing /*sharing*/) : num_threads_(num_threads) {}
+// The times are the same for any number of threads: none is to be tried.
+TaskArena::TaskArena(int num_threads, Sharing /*sharing*/)
+    : num_threads_(num_threads), sharing_(Sharing::kAlways) {}
 TaskArena::~TaskArena() = default;
 
 // As after the first loop of a solve.
