@@ -232,7 +232,7 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
 TEST_F(ClientCommandTest, TheHelpOfBenchTellsItsDefaults) {
   const std::string help = RunClient({"bench", "--help"}).out;
   for (const char* flag : {"--workers INT:INT in [1 - 10000]=1\n", "}=session\n",
-                           "--duration FLOAT:FLOAT in [0.001 - 1e+06]=10\n"}) {
+                           "--retry-at-once ", "--duration FLOAT:FLOAT in [0.001 - 1e+06]=10\n"}) {
     EXPECT_THAT(help, HasSubstr(flag));
   }
 }

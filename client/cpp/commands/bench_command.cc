@@ -219,8 +219,9 @@ void AddBenchCommand(CLI::App* app, Run* run) {
   command->add_option("--batch-size", flags->load.batch_size, "Problems of a batch")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_flag("!--retry-at-once", flags->load.obey_retry_delay,
-                    "Retry rejected calls at once, whatever delay the server asks for");
+  command->add_flag_callback(
+      "--retry-at-once", [flags] { flags->load.obey_retry_delay = false; },
+      "Retry rejected calls at once, whatever delay the server asks for");
   CLI::Option* echo = command->add_option(
       "--compare-echo", flags->echo,
       "Address of sap-client echo: compare the server with it and with an embedded one");
