@@ -52,18 +52,25 @@ struct LawSensitivity {
 struct CostSum {
   double value{0};
   double magnitude{0};  // the sum of the sizes of its terms, which can have either sign
+
+  CostSum& operator+=(const CostSum& part) {
+    value += part.value;
+    magnitude += part.magnitude;
+    return *this;
+  }
 };
 
 // First and second derivative of a cost along a line.
 struct LineSlope {
   double first{0};
   double second{0};
-};
 
-inline void AddTo(LineSlope* sum, const LineSlope& part) {
-  sum->first += part.first;
-  sum->second += part.second;
-}
+  LineSlope& operator+=(const LineSlope& part) {
+    first += part.first;
+    second += part.second;
+    return *this;
+  }
+};
 
 // Sizes by which the distance of a law from its kinks is measured.
 struct KinkScales {

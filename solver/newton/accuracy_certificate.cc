@@ -239,34 +239,23 @@ double OptimalityGapBound(const IslandView& view, double cost, const StopToken& 
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange units = view.range(pool);
     auto& of_pool = scratch->pools[pool];
-    ForChunks(view.arena, units.unit_begin, units.unit_end, kCertifyUnits,
-              [&](int begin, int end, int chunk) {
-                if (stop.Cancelled()) return;
-                of_pool.costs[units.begin + chunk].value =
-                    ImpulseErrors(view, pool, *data, begin, end, &of_pool.impulse_errors);
+    AddChunks(view.arena, units.unit_begin, units.unit_end, kCertifyUnits,
+              of_pool.cost_errors.data() + units.begin, &sums.cost_error, [&](int begin, int end) {
+                if (stop.Cancelled()) return 0.0;
+                return ImpulseErrors(view, pool, *data, begin, end, &of_pool.impulse_errors);
               });
     terms += units.end - units.begin;
-    for (const CostSum& part :
-         kCertifyUnits.Parts(of_pool.costs, units.begin, units.unit_begin, units.unit_end)) {
-      sums.cost_error += part.value;
-    }
   });
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kCertifySlots,
-            [&](int begin, int end, int chunk) {
-              if (stop.Cancelled()) return;
+  AddChunks(view.arena, range.slot_begin, range.slot_end, kCertifySlots,
+            scratch->slot_norms.data() + range.slot_begin, &sums, [&](int begin, int end) {
               CertificateSums<double> part;
+              if (stop.Cancelled()) return part;
               for (int slot = begin; slot < end; ++slot) {
                 ForTreeSize(graph.dofs()[slot],
                             [&](auto n) { AddSlot(view, *data, slot, n, stop, scratch, &part); });
               }
-              scratch->slot_norms[range.slot_begin + chunk] = part;
+              return part;
             });
-  for (const CertificateSums<double>& part : kCertifySlots.Parts(
-           scratch->slot_norms, range.slot_begin, range.slot_begin, range.slot_end)) {
-    sums.gradient2 += part.gradient2;
-    sums.error2 += part.error2;
-    sums.cost_error += part.cost_error;
-  }
   ForComponents(view, [&](int component) {
     if (!stop.Cancelled()) AddComponent(view, *scratch, component, stop, data, &sums);
   });

@@ -170,7 +170,7 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   });
   const auto slope_at = [&](double alpha) {
     LineSlope slope{momentum.first + alpha * momentum.second, momentum.second};
-    AddTo(&slope, ContactsAlongLine(contacts, alpha));
+    slope += ContactsAlongLine(contacts, alpha);
     return slope;
   };
   const double alpha = RootOfSlope(at_zero.f, kLocalTolerance, slope_at, at_zero.roundoff);

@@ -11,8 +11,9 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                             SapScratch* scratch) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kMomentumSlots,
-            [&](int begin, int end, int chunk) {
+  LineSlope slope;
+  AddChunks(view.arena, range.slot_begin, range.slot_end, kMomentumSlots,
+            scratch->slot_slopes.data() + range.slot_begin, &slope, [&](int begin, int end) {
               LineSlope sum;
               for (int slot = begin; slot < end; ++slot) {
                 const int start = graph.velocity_start()[slot];
@@ -28,13 +29,8 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                   }
                 });
               }
-              scratch->slot_slopes[range.slot_begin + chunk] = sum;
+              return sum;
             });
-  LineSlope slope;
-  for (const LineSlope& part : kMomentumSlots.Parts(scratch->slot_slopes, range.slot_begin,
-                                                    range.slot_begin, range.slot_end)) {
-    AddTo(&slope, part);
-  }
   return slope;
 }
 
@@ -43,20 +39,12 @@ template <typename PoolIndexType>
 LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapData& data,
                         const SapStep& step, double alpha, SapScratch* scratch) {
   const PoolRange range = view.range(pool);
-  const auto slope_of = [&](int begin, int end) {
-    return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
-                                                 step.pools[pool].v_c, alpha);
-  };
-  if (range.end - range.begin <= kLineConstraints.size) return slope_of(range.begin, range.end);
-  std::vector<LineSlope>& slopes = scratch->pools[pool].slopes;
-  ForChunks(
-      view.arena, range.begin, range.end, kLineConstraints,
-      [&](int begin, int end, int chunk) { slopes[range.begin + chunk] = slope_of(begin, end); });
   LineSlope slope;
-  for (const LineSlope& part :
-       kLineConstraints.Parts(slopes, range.begin, range.begin, range.end)) {
-    AddTo(&slope, part);
-  }
+  AddChunks(view.arena, range.begin, range.end, kLineConstraints,
+            scratch->pools[pool].slopes.data() + range.begin, &slope, [&](int begin, int end) {
+              return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
+                                                           step.pools[pool].v_c, alpha);
+            });
   return slope;
 }
 
@@ -66,7 +54,7 @@ LineSlope QuadraticAlongStep(const IslandView& view, const LineSlope& momentum, 
   LineSlope slope = momentum;
   ForPoolsOf(view, [&](auto pool) {
     if (!IsQuadratic(pool)) return;
-    AddTo(&slope, PoolAlongStep(view, pool, data, step, 0, scratch));
+    slope += PoolAlongStep(view, pool, data, step, 0, scratch);
   });
   return slope;
 }
@@ -77,7 +65,7 @@ LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, cons
   LineSlope slope;
   ForPoolsOf(view, [&](auto pool) {
     if (IsQuadratic(pool)) return;
-    AddTo(&slope, PoolAlongStep(view, pool, data, step, alpha, scratch));
+    slope += PoolAlongStep(view, pool, data, step, alpha, scratch);
   });
   return slope;
 }

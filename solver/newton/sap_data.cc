@@ -45,6 +45,7 @@ void SapScratch::Resize(const ConstraintGraph& graph) {
   ForEachPool([&](auto pool) {
     const int constraints = NumConstraints(graph, pool);
     pools[pool].costs.resize(constraints);
+    pools[pool].cost_errors.resize(constraints);
     pools[pool].slopes.resize(constraints);
     pools[pool].impulse_errors.resize(constraints);
   });
@@ -130,21 +131,15 @@ CostSum EvaluatePool(const IslandView& view, PoolIndexType pool, SapData* data, 
   const auto& layout = view.layout(pool);
   const PoolRange range = view.range(pool);
   auto& state = data->pools[pool];
-  std::vector<CostSum>& costs = scratch->pools[pool].costs;
-  ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
-            [&, &laws = laws, &jacobians = jacobians](int begin, int end, int chunk) {
-              if (stop.Cancelled()) return;
-              jacobians.Velocities(view.graph, layout, begin, end, data->v, &state.v_c);
-              costs[range.begin + chunk] =
-                  laws.Impulses(jacobians.FirstConstraint(layout, begin),
-                                jacobians.EndConstraint(layout, end), state.v_c, &state.gamma);
-            });
   CostSum sum;
-  for (const CostSum& part :
-       EvaluationChunks(pool).Parts(costs, range.begin, range.unit_begin, range.unit_end)) {
-    sum.value += part.value;
-    sum.magnitude += part.magnitude;
-  }
+  AddChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
+            scratch->pools[pool].costs.data() + range.begin, &sum,
+            [&, &laws = laws, &jacobians = jacobians](int begin, int end) {
+              if (stop.Cancelled()) return CostSum();
+              jacobians.Velocities(view.graph, layout, begin, end, data->v, &state.v_c);
+              return laws.Impulses(jacobians.FirstConstraint(layout, begin),
+                                   jacobians.EndConstraint(layout, end), state.v_c, &state.gamma);
+            });
   return sum;
 }
 
@@ -155,33 +150,22 @@ IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   CostSum constraints;
-  ForPoolsOf(view, [&](auto pool) {
-    const CostSum sum = EvaluatePool(view, pool, data, scratch, stop);
-    constraints.value += sum.value;
-    constraints.magnitude += sum.magnitude;
-  });
-  ForChunks(view.arena, range.slot_begin, range.slot_end, kEvaluateSlots,
-            [&](int begin, int end, int chunk) {
-              if (stop.Cancelled()) return;
-              PartialSums sums;
+  ForPoolsOf(view,
+             [&](auto pool) { constraints += EvaluatePool(view, pool, data, scratch, stop); });
+  PartialSums sums{.cost = constraints.value, .cost_size = constraints.magnitude};
+  AddChunks(view.arena, range.slot_begin, range.slot_end, kEvaluateSlots,
+            scratch->slot_sums.data() + range.slot_begin, &sums, [&](int begin, int end) {
+              PartialSums part;
+              if (stop.Cancelled()) return part;
               for (int slot = begin; slot < end; ++slot) {
                 ForTreeSize(graph.dofs()[slot],
-                            [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &sums); });
+                            [&](auto n) { EvaluateSlot(view, slot, n, data, scratch, &part); });
               }
-              scratch->slot_sums[range.slot_begin + chunk] = sums;
+              part.cost_size = part.cost;
+              return part;
             });
-  PartialSums sums;
-  sums.cost = constraints.value;
   IslandNorms norms;
-  norms.cost_size = constraints.magnitude;
-  for (const PartialSums& part : kEvaluateSlots.Parts(scratch->slot_sums, range.slot_begin,
-                                                      range.slot_begin, range.slot_end)) {
-    sums.gradient2 += part.gradient2;
-    sums.momentum2 += part.momentum2;
-    sums.impulse2 += part.impulse2;
-    sums.cost += part.cost;
-    norms.cost_size += part.cost;
-  }
+  norms.cost_size = sums.cost_size;
   norms.gradient = std::sqrt(sums.gradient2);
   norms.momentum = std::sqrt(sums.momentum2);
   norms.impulse = std::sqrt(sums.impulse2);

@@ -76,6 +76,16 @@ struct SapStep {
 // Sums over one chunk of an island, added up in the order of chunks.
 struct PartialSums {
   double gradient2{0}, momentum2{0}, impulse2{0}, cost{0};
+  double cost_size{0};  // of chunks of slots, whose terms are not negative: their cost
+
+  PartialSums& operator+=(const PartialSums& part) {
+    gradient2 += part.gradient2;
+    momentum2 += part.momentum2;
+    impulse2 += part.impulse2;
+    cost += part.cost;
+    cost_size += part.cost_size;
+    return *this;
+  }
 };
 
 // Sums of the certificate over one chunk: of A^-1/2 grad l and its rounding error, and of what
@@ -83,12 +93,20 @@ struct PartialSums {
 template <typename Scalar>
 struct CertificateSums {
   Scalar gradient2{}, error2{}, cost_error{};
+
+  CertificateSums& operator+=(const CertificateSums& part) {
+    gradient2 += part.gradient2;
+    error2 += part.error2;
+    cost_error += part.cost_error;
+    return *this;
+  }
 };
 
 // Chunk c of an island's constraints is at its first constraint + c.
 template <typename Pool>
 struct PoolScratch {
   std::vector<CostSum> costs;
+  std::vector<double> cost_errors;
   std::vector<LineSlope> slopes;
   typename Pool::Laws::Vectors impulse_errors;  // of the certificate
 };

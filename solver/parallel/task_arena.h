@@ -130,4 +130,25 @@ inline void ForChunks(TaskArena* arena, int begin, int end, const Chunks& cut, B
   }
 }
 
+// AddChunks of several chunks, a function of its own as ShareChunks is.
+template <typename Part, typename Body>
+[[gnu::noinline]] void AddSeveralChunks(TaskArena* arena, int begin, int end, const Chunks& cut,
+                                        Part* parts, Part* sum, Body body) {
+  ForChunks(arena, begin, end, cut,
+            [&](int from, int to, int chunk) { parts[chunk] = body(from, to); });
+  for (int chunk = 0; chunk < cut.Count(begin, end); ++chunk) *sum += parts[chunk];
+}
+
+// Adds body(begin_of_chunk, end_of_chunk) for [begin, end) cut into chunks to *sum, in their order.
+// parts[chunk] holds that of each where there are several: in most islands there is one.
+template <typename Part, typename Body>
+inline void AddChunks(TaskArena* arena, int begin, int end, const Chunks& cut, Part* parts,
+                      Part* sum, Body&& body) {
+  if (end - begin > cut.size) {
+    AddSeveralChunks<Part, std::remove_cvref_t<Body>>(arena, begin, end, cut, parts, sum, body);
+  } else if (begin < end) {
+    *sum += body(begin, end);
+  }
+}
+
 }  // namespace sap
