@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "solver/cholesky/dense_front.h"
+#include "solver/cholesky/front_kernels.h"
 #include "solver/cholesky/front_solve.h"
 
 namespace sap {
@@ -19,6 +20,22 @@ bool IsZero(const double* column) {
   uint64_t any = 0;
   for (const uint64_t of_row : bits) any |= of_row;
   return any << 1 == 0;
+}
+
+// x := (L L')^-1 x of a matrix in one sliver.
+template <int rows>
+void SolveSliver(const double* L, double* x) {
+  constexpr int kStride = SmallCholesky::kStride;
+#pragma GCC unroll 4
+  for (int j = 0; j < rows; ++j) {
+    x[j] *= L[j * kStride + j];
+    for (int i = j + 1; i < rows; ++i) x[i] = MultiplySubtract(L[j * kStride + i], x[j], x[i]);
+  }
+#pragma GCC unroll 4
+  for (int i = rows - 1; i >= 0; --i) {
+    x[i] *= L[i * kStride + i];
+    for (int j = 0; j < i; ++j) x[j] = MultiplySubtract(L[j * kStride + i], x[i], x[j]);
+  }
 }
 
 }  // namespace
@@ -44,6 +61,10 @@ void SmallCholesky::FindStarts() {
 }
 
 bool SmallCholesky::Factor() {
+  if (rows_ <= kStride) {
+    return WithConstant<kStride>(
+        rows_, [&](auto rows) { return FactorLower<double, rows, kStride>(entries_); });
+  }
   FindStarts();
   const Layout layout(rows_, 0);
   DenseFront<double> front(layout, entries_);
@@ -55,6 +76,9 @@ bool SmallCholesky::Factor() {
 }
 
 void SmallCholesky::Solve(double* x) const {
+  if (rows_ <= kStride) {
+    return WithConstant<kStride>(rows_, [&](auto rows) { SolveSliver<rows>(entries_, x); });
+  }
   const Layout layout(rows_, 0);
   double padded[kMaxRows];
   double sums[kMaxRows * Layout::kLanes];

@@ -1,6 +1,7 @@
 // L L' of one dense matrix that fits the stack, by the kernels of the fronts: a front without
 // update rows (dense_front.h). From twelve rows on it is faster than the inner products of
-// dense_cholesky.h, which wait for their own sums. Zeros at the beginning of rows are skipped.
+// dense_cholesky.h, which wait for their own sums. Zeros at the beginning of rows are skipped. A
+// matrix of one sliver is worked on in place, to the same bits.
 #pragma once
 
 #include "solver/cholesky/dense_sizes.h"

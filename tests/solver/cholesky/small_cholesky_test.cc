@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "solver/cholesky/dense_front.h"
+#include "solver/cholesky/front_solve.h"
 #include "tests/solver/cholesky/positive_definite.h"
 
 namespace sap {
@@ -72,6 +73,32 @@ TEST(SmallCholeskyTest, ZerosBeforeRowsAreSkippedWithTheSameBits) {
     const Eigen::VectorXd b = x;
     cholesky.Solve(x.data());
     EXPECT_LE((A * x - b).norm(), 1e-14 * n * b.norm()) << n;
+  }
+}
+
+// Islands of a joint or two.
+TEST(SmallCholeskyTest, MatricesOfOneSliverAreSolvedToTheBitsOfFronts) {
+  constexpr int kLanes = FrontLayout<double>::kLanes;
+  for (int n = 1; n <= kLanes; ++n) {
+    const Eigen::MatrixXd A = PositiveDefinite(n);
+    SmallCholesky cholesky;
+    Set(A, &cholesky);
+    const FrontLayout<double> layout(n, 0);
+    std::vector<double> entries(layout.entries());
+    for (int i = 0; i < n; ++i) {
+      for (int j = 0; j <= i; ++j) entries[layout.PivotRowStart(i) + j * kLanes] = A(i, j);
+    }
+    ASSERT_TRUE(cholesky.Factor());
+    ASSERT_EQ(DenseFront<double>(layout, entries.data()).FactorPivots(StopToken()),
+              DenseStatus::kOk);
+    std::vector<double> x(kLanes);
+    for (int i = 0; i < n; ++i) x[i] = std::sin(i + 1.0);
+    std::vector<double> expected = x;
+    cholesky.Solve(x.data());
+    std::vector<double> sums(kLanes * kLanes);
+    ForwardSolvePivots(layout, entries.data(), expected.data());
+    BackwardSolvePivots(layout, entries.data(), expected.data(), sums.data());
+    EXPECT_EQ(x, expected) << n;
   }
 }
 
