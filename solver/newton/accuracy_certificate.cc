@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "solver/newton/dual_norm.h"
+#include "solver/newton/few_rows_view.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
@@ -25,9 +26,9 @@ void Scale(double factor, ContactVector<double>* vector) {
 
 // Bounds on the rounding errors of the impulses of units [begin, end) of a pool. Returns that of
 // their costs, infinite where one of them can be negative.
-template <typename PoolIndexType, typename Vectors>
-double ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& data, int begin,
-                     int end, Vectors* errors) {
+template <typename View, typename PoolIndexType, typename Vectors>
+double ImpulseErrors(const View& view, PoolIndexType pool, const SapData& data, int begin, int end,
+                     Vectors* errors) {
   const auto& [laws, jacobians] = view.model.pools[pool];
   const auto& state = data.pools[pool];
   double cost_error = 0;
@@ -49,9 +50,9 @@ double ImpulseErrors(const IslandView& view, PoolIndexType pool, const SapData& 
 }
 
 // Adds the bounds on the rounding errors of the impulses on one slot.
-template <typename Size>
-void AddImpulseErrors(const IslandView& view, const SapData& data, const SapScratch& scratch,
-                      int slot, Size n, double* error) {
+template <typename View, typename Size>
+void AddImpulseErrors(const View& view, const SapData& data, const SapScratch& scratch, int slot,
+                      Size n, double* error) {
   int terms = 4;
   ForPoolsOf(view, [&](auto pool) {
     terms += view.model.pools[pool].jacobians.NumImpulseTerms(view.layout(pool), slot);
@@ -153,9 +154,9 @@ const ComponentNorms& NormsOfComponent(const IslandView& view, int component, co
 }
 
 // Calls body(component) for the components of coupled trees in the island.
-template <typename Body>
-void ForComponents(const IslandView& view, Body&& body) {
-  if (!view.range().coupled) return;
+template <typename View, typename Body>
+void ForComponents(const View& view, Body&& body) {
+  if (!view.coupled()) return;
   const CoupledTrees& trees = view.model.coupled_trees();
   for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
     const int tree = view.graph.islands().tree_of_slot()[slot];
@@ -187,12 +188,12 @@ void AddComponent(const IslandView& view, const SapScratch& scratch, int compone
 }
 
 // Adds what one slot has of the certificate.
-template <typename Size>
-void AddSlot(const IslandView& view, const SapData& data, int slot, Size n, const StopToken& stop,
+template <typename View, typename Size>
+void AddSlot(const View& view, const SapData& data, int slot, Size n, const StopToken& stop,
              SapScratch* errors, CertificateSums<double>* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
-  if (view.range().coupled && view.model.IsCoupled(graph, slot)) {
+  if (view.coupled() && view.model.IsCoupled(graph, slot)) {
     double* error = errors->errors.data() + start;
     sums->cost_error += CoupledMomentumErrors(view, data, slot, n, error);
     AddImpulseErrors(view, data, *errors, slot, n, error);
@@ -230,7 +231,8 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
   return std::sqrt(sum);
 }
 
-double OptimalityGapBound(const IslandView& view, double cost, const StopToken& stop, SapData* data,
+template <typename View>
+double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
                           SapScratch* scratch) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
@@ -263,5 +265,10 @@ double OptimalityGapBound(const IslandView& view, double cost, const StopToken& 
   const double bound = GapBound(sums, cost, terms);
   return std::isfinite(bound) ? bound : kInfinity;
 }
+
+template double OptimalityGapBound(const IslandView&, double, const StopToken&, SapData*,
+                                   SapScratch*);
+template double OptimalityGapBound(const FewRowsView&, double, const StopToken&, SapData*,
+                                   SapScratch*);
 
 }  // namespace sap

@@ -36,7 +36,8 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
 // last, with that cost. Infinite where the numbers are not finite, or A is too ill-conditioned for
 // any bound. Means nothing after a cancellation.
-double OptimalityGapBound(const IslandView& view, double cost, const StopToken& stop, SapData* data,
+template <typename View>
+double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
                           SapScratch* scratch);
 
 }  // namespace sap

@@ -34,8 +34,8 @@ struct ConjugateGoal {
 };
 
 // Calls body(i) for the velocities of the island, by chunks of slots.
-template <typename Body>
-void ForVelocities(const IslandView& view, Body&& body) {
+template <typename View, typename Body>
+void ForVelocities(const View& view, Body&& body) {
   const std::span<const int> start = view.graph.velocity_start();
   ForChunks(view.arena, view.range().slot_begin, view.range().slot_end, kDotSlots,
             [&](int begin, int end, int) {

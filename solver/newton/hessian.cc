@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "solver/cholesky/dense_cholesky.h"
+#include "solver/newton/few_rows_view.h"
 #include "solver/newton/hub_loops.h"
 #include "solver/pools/jacobian_kernels.h"
 
@@ -16,7 +17,8 @@ void EvaluateHessians(const IslandView& view, SapData* data) {
   });
 }
 
-void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H) {
+template <typename View>
+void AssembleBlock(const View& view, const SapData& data, int tree_pair, double* H) {
   const TreePair& pair = view.graph.pairs()[tree_pair];
   ForSize(pair.dofs_low, [&](auto n_low) {
     ForSize(pair.dofs_high, [&](auto n_high) {
@@ -35,8 +37,9 @@ void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, d
   });
 }
 
-void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
-                           const StopToken& stop, double* H) {
+template <typename View>
+void AssembleDiagonalBlock(const View& view, const SapData& data, int slot, const StopToken& stop,
+                           double* H) {
   ForTreeSize(view.graph.dofs()[slot], [&](auto n) {
     const double* Q = view.model.Q(view.graph, slot);
     std::copy(Q, Q + n * n, H);
@@ -51,6 +54,10 @@ void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot
     });
   });
 }
+
+template void AssembleBlock(const IslandView&, const SapData&, int, double*);
+template void AssembleDiagonalBlock(const IslandView&, const SapData&, int, const StopToken&,
+                                    double*);
 
 namespace {
 
@@ -75,7 +82,8 @@ void Hessian::Resize(const ConstraintGraph& graph) {
   off_diagonal_.Reserve(graph.block_size());
 }
 
-void Hessian::Assemble(const IslandView& view, const SapData& data, const StopToken& stop) {
+template <typename View>
+void Hessian::Assemble(const View& view, const SapData& data, const StopToken& stop) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   ForChunks(view.arena, range.slot_begin, range.slot_end, kAssembleSlots,
@@ -94,6 +102,9 @@ void Hessian::Assemble(const IslandView& view, const SapData& data, const StopTo
               }
             });
 }
+
+template void Hessian::Assemble(const IslandView&, const SapData&, const StopToken&);
+template void Hessian::Assemble(const FewRowsView&, const SapData&, const StopToken&);
 
 void Hessian::RaiseDiagonal(const IslandView& view, double shift) {
   const ConstraintGraph& graph = view.graph;
@@ -136,6 +147,7 @@ void CopyReversed(const double* block, int n, int at, SmallCholesky* H) {
 // Reverses the parts of a vector of the island that large trees have.
 void ReverseLargeTrees(const IslandView& view, double* x) {
   const IslandRange& range = view.range();
+  if (range.num_velocities() <= kScalarDofs) return;
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int dofs = view.graph.dofs()[slot];
     double* part = x + view.graph.velocity_start()[slot] - range.velocity_begin;

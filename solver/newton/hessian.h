@@ -21,7 +21,8 @@ class Hessian {
   void Resize(const ConstraintGraph& graph);
 
   // Fills the blocks of one island from data.G.
-  void Assemble(const IslandView& view, const SapData& data, const StopToken& stop);
+  template <typename View>
+  void Assemble(const View& view, const SapData& data, const StopToken& stop);
 
   // Adds `shift` times the diagonal of H to H.
   void RaiseDiagonal(const IslandView& view, double shift);
@@ -55,11 +56,13 @@ void EvaluateHessians(const IslandView& view, SapData* data);
 
 // H := A_t + sum over the constraints of one slot of J' G J, for the Hessian and for Gauss-Seidel.
 // Cut off in a large tree when stopped.
-void AssembleDiagonalBlock(const IslandView& view, const SapData& data, int slot,
-                           const StopToken& stop, double* H);
+template <typename View>
+void AssembleDiagonalBlock(const View& view, const SapData& data, int slot, const StopToken& stop,
+                           double* H);
 
 // H := sum over the constraints of a pair of trees of J_low' G J_high.
-void AssembleBlock(const IslandView& view, const SapData& data, int tree_pair, double* H);
+template <typename View>
+void AssembleBlock(const View& view, const SapData& data, int tree_pair, double* H);
 
 enum class StepStatus : uint8_t { kOk, kNotPositiveDefinite, kStopped };
 

@@ -12,10 +12,9 @@
 #include "solver/cholesky/dense_sizes.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/task_arena.h"
+#include "solver/pools/loop_costs.h"
 
 namespace sap {
-
-constexpr Chunks kHubSides{128, 15000};
 
 // Calls body(sides) for ranges of what a tree has in a pool (SidesOf of its Jacobians).
 template <typename Sides, typename Body>
@@ -46,10 +45,15 @@ inline void SumOverSides(TaskArena* arena, Sides sides, int size, double* sum, A
   }
 }
 
+template <typename Sides, typename Add>
+inline void SumOverSides(OneChunk, Sides sides, int, double* sum, Add&& add) {
+  add(sides, sum);
+}
+
 // f += J' gamma of one tree of n degrees of freedom, by the constraints of one pool.
-template <typename Jacobians, typename Layout, typename Size, typename Vectors>
-inline void AddTreeImpulse(TaskArena* arena, const Jacobians& jacobians, const Layout& layout,
-                           int slot, Size n, const Vectors& gamma, double* f) {
+template <typename Arena, typename Jacobians, typename Layout, typename Size, typename Vectors>
+inline void AddTreeImpulse(Arena arena, const Jacobians& jacobians, const Layout& layout, int slot,
+                           Size n, const Vectors& gamma, double* f) {
   SumOverSides(arena, Jacobians::SidesOf(layout, slot), n, f, [&](auto sides, double* sum) {
     jacobians.AddImpulse(layout, sides, n, gamma, sum);
   });

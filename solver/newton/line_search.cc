@@ -1,5 +1,6 @@
 #include "solver/newton/line_search.h"
 
+#include "solver/newton/few_rows_view.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
@@ -7,7 +8,8 @@ namespace sap {
 namespace {
 
 // Slope and curvature of 1/2 |v - v*|_A^2: first + alpha second. Fills step->momentum.
-LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep* step,
+template <typename View>
+LineSlope MomentumAlongStep(const View& view, const SapData& data, SapStep* step,
                             SapScratch* scratch) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
@@ -22,7 +24,7 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
                 double* momentum = step->momentum.data() + start;
                 ForTreeSize(graph.dofs()[slot], [&](auto n) {
                   view.model.MultiplyA(graph, slot, n, dv, momentum);
-                  if (range.coupled) AddCoupledProduct(view, slot, step->v, momentum);
+                  if (view.coupled()) AddCoupledProduct(view, slot, step->v, momentum);
                   for (int i = 0; i < n; ++i) {
                     sum.first += dv[i] * change[i];
                     sum.second += dv[i] * momentum[i];
@@ -35,8 +37,8 @@ LineSlope MomentumAlongStep(const IslandView& view, const SapData& data, SapStep
 }
 
 // Slope and curvature of one pool at alpha.
-template <typename PoolIndexType>
-LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapData& data,
+template <typename View, typename PoolIndexType>
+LineSlope PoolAlongStep(const View& view, PoolIndexType pool, const SapData& data,
                         const SapStep& step, double alpha, SapScratch* scratch) {
   const PoolRange range = view.range(pool);
   LineSlope slope;
@@ -49,7 +51,8 @@ LineSlope PoolAlongStep(const IslandView& view, PoolIndexType pool, const SapDat
 }
 
 // The quadratic part of the cost at 0: that of A and of the pools with a quadratic cost.
-LineSlope QuadraticAlongStep(const IslandView& view, const LineSlope& momentum, const SapData& data,
+template <typename View>
+LineSlope QuadraticAlongStep(const View& view, const LineSlope& momentum, const SapData& data,
                              const SapStep& step, SapScratch* scratch) {
   LineSlope slope = momentum;
   ForPoolsOf(view, [&](auto pool) {
@@ -60,7 +63,8 @@ LineSlope QuadraticAlongStep(const IslandView& view, const LineSlope& momentum, 
 }
 
 // All other pools at alpha.
-LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, const SapStep& step,
+template <typename View>
+LineSlope ConstraintsAlongStep(const View& view, const SapData& data, const SapStep& step,
                                double alpha, SapScratch* scratch) {
   LineSlope slope;
   ForPoolsOf(view, [&](auto pool) {
@@ -70,7 +74,8 @@ LineSlope ConstraintsAlongStep(const IslandView& view, const SapData& data, cons
   return slope;
 }
 
-StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const SapStep& step) {
+template <typename View>
+StartingSlope SlopeAtZero(const View& view, const SapData& data, const SapStep& step) {
   StartingSlope slope;
   double sizes = 0;
   for (int i = view.range().velocity_begin; i < view.range().velocity_end; ++i) {
@@ -82,9 +87,26 @@ StartingSlope SlopeAtZero(const IslandView& view, const SapData& data, const Sap
   return slope;
 }
 
+// Calls compute(part) for the three parts of the start of a search, of which none needs another.
+// The first is serial: its sums have one order.
+template <typename Compute>
+void ForParts(TaskArena* arena, int chunks, Compute&& compute) {
+  constexpr int kParts = 3;
+  if (arena != nullptr && IsWorthSharing(*arena, chunks, kStartSearchSlots)) {
+    arena->ParallelFor(kParts, compute);
+  } else {
+    for (int part = 0; part < kParts; ++part) compute(part);
+  }
+}
+template <typename Compute>
+void ForParts(OneChunk, int, Compute&& compute) {
+  ForParts(static_cast<TaskArena*>(nullptr), 1, compute);
+}
+
 }  // namespace
 
-LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
+template <typename View>
+LineSearchResult SearchAlongStep(const View& view, double tolerance, const StopToken& stop,
                                  const SapData& data, SapStep* step, SapScratch* scratch) {
   LineSlope momentum;
   StartingSlope start;
@@ -93,14 +115,8 @@ LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const
     if (part == 1) ConstraintVelocities(view, step->v, stop, &step->pools);
     if (part == 2) momentum = MomentumAlongStep(view, data, step, scratch);
   };
-  // None needs another. The first is serial: its sums have one order.
-  constexpr int kParts = 3;
-  if (const int chunks = kStartSearchSlots.Count(view.range().slot_begin, view.range().slot_end);
-      view.arena != nullptr && IsWorthSharing(*view.arena, chunks, kStartSearchSlots)) {
-    view.arena->ParallelFor(kParts, compute);
-  } else {
-    for (int part = 0; part < kParts; ++part) compute(part);
-  }
+  const int chunks = kStartSearchSlots.Count(view.range().slot_begin, view.range().slot_end);
+  ForParts(view.arena, chunks, compute);
   if (!(start.f < 0)) return {0.0, false};
   const LineSlope quadratic = QuadraticAlongStep(view, momentum, data, *step, scratch);
 
@@ -113,5 +129,10 @@ LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const
   };
   return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true};
 }
+
+template LineSearchResult SearchAlongStep(const IslandView&, double, const StopToken&,
+                                          const SapData&, SapStep*, SapScratch*);
+template LineSearchResult SearchAlongStep(const FewRowsView&, double, const StopToken&,
+                                          const SapData&, SapStep*, SapScratch*);
 
 }  // namespace sap

@@ -112,7 +112,8 @@ struct LineSearchResult {
 
 // Searches from data.v along step->v. Needs momentum_change, gradient and v_c at data.v; fills the
 // rest of the step. After a stop was requested the result means nothing.
-LineSearchResult SearchAlongStep(const IslandView& view, double tolerance, const StopToken& stop,
+template <typename View>
+LineSearchResult SearchAlongStep(const View& view, double tolerance, const StopToken& stop,
                                  const SapData& data, SapStep* step, SapScratch* scratch);
 
 }  // namespace sap

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "solver/newton/few_rows_view.h"
 #include "solver/newton/hub_loops.h"
 
 namespace sap {
@@ -88,8 +89,8 @@ void AddCoupledChange(const IslandView& view, int slot, const std::vector<double
 namespace {
 
 // Computes momentum and gradient of one slot from impulses; adds to the sums.
-template <typename Size>
-void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapScratch* scratch,
+template <typename View, typename Size>
+void EvaluateSlot(const View& view, int slot, Size n, SapData* data, SapScratch* scratch,
                   PartialSums* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
@@ -108,7 +109,7 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   view.model.MultiplyA(graph, slot, n, v, momentum);
   view.model.MultiplyA(graph, slot, n, difference, change);
-  if (view.range().coupled) {
+  if (view.coupled()) {
     data->component_norms[slot] = {};
     AddCoupledProduct(view, slot, data->v, momentum);
     AddCoupledChange(view, slot, data->v, change);
@@ -124,8 +125,8 @@ void EvaluateSlot(const IslandView& view, int slot, Size n, SapData* data, SapSc
 }
 
 // Velocities and impulses of one pool. Returns the cost.
-template <typename PoolIndexType>
-CostSum EvaluatePool(const IslandView& view, PoolIndexType pool, SapData* data, SapScratch* scratch,
+template <typename View, typename PoolIndexType>
+CostSum EvaluatePool(const View& view, PoolIndexType pool, SapData* data, SapScratch* scratch,
                      const StopToken& stop) {
   const auto& [laws, jacobians] = view.model.pools[pool];
   const auto& layout = view.layout(pool);
@@ -145,8 +146,8 @@ CostSum EvaluatePool(const IslandView& view, PoolIndexType pool, SapData* data, 
 
 }  // namespace
 
-IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
-                     const StopToken& stop) {
+template <typename View>
+IslandNorms Evaluate(const View& view, SapData* data, SapScratch* scratch, const StopToken& stop) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   CostSum constraints;
@@ -174,5 +175,8 @@ IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
                  std::isfinite(norms.impulse) && std::isfinite(norms.cost);
   return norms;
 }
+
+template IslandNorms Evaluate(const IslandView&, SapData*, SapScratch*, const StopToken&);
+template IslandNorms Evaluate(const FewRowsView&, SapData*, SapScratch*, const StopToken&);
 
 }  // namespace sap

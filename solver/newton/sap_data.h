@@ -133,6 +133,7 @@ struct IslandView {
   TaskArena* arena;
 
   const IslandRange& range() const { return graph.island_ranges()[island]; }
+  bool coupled() const { return range().coupled; }
   const IslandConstants& constants() const { return model.constants(island); }
   template <int index>
   const auto& layout(PoolIndex<index> pool) const {
@@ -166,8 +167,8 @@ inline void ForPoolsOf(const IslandView& view, Body&& body) {
 
 // Calls body(pool, begin, end) for ranges of the constraints of the island, each constraint once,
 // in the arena of a large island.
-template <typename Body>
-inline void ForConstraints(const IslandView& view, Body&& body) {
+template <typename View, typename Body>
+inline void ForConstraints(const View& view, Body&& body) {
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
     ForChunks(view.arena, range.begin, range.end, kConstraints,
@@ -177,9 +178,9 @@ inline void ForConstraints(const IslandView& view, Body&& body) {
 
 // v_c := J u for velocities u of the island, in the pools of data or step; part of it if it was
 // stopped.
-template <typename Pools>
-void ConstraintVelocities(const IslandView& view, const std::vector<double>& u,
-                          const StopToken& stop, Pools* pools) {
+template <typename View, typename Pools>
+void ConstraintVelocities(const View& view, const std::vector<double>& u, const StopToken& stop,
+                          Pools* pools) {
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
     ForChunks(view.arena, range.unit_begin, range.unit_end, EvaluationChunks(pool),
@@ -225,7 +226,8 @@ void AddCoupledChange(const IslandView& view, int slot, const std::vector<double
 
 // Everything that follows from data->v but G and s: velocities of constraints, impulses, gradient
 // and norms. They mean nothing after a cancellation.
-IslandNorms Evaluate(const IslandView& view, SapData* data, SapScratch* scratch,
+template <typename View>
+IslandNorms Evaluate(const View& view, SapData* data, SapScratch* scratch,
                      const StopToken& stop = StopToken());
 
 }  // namespace sap

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "solver/newton/accuracy_certificate.h"
+#include "solver/newton/few_rows_view.h"
 #include "solver/newton/gauss_seidel.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
@@ -34,10 +35,22 @@ bool MeetsToleranceInNormOfA(const IslandView& view, const SolverOptions& option
          AbsoluteTolerance(view, options) + options.relative_tolerance * size;
 }
 
+template <typename View>
+IslandNorms EvaluateIterateOf(const View& view, const SolverOptions& options, const StopToken& stop,
+                              SapData* data, SapScratch* scratch) {
+  IslandNorms norms = Evaluate(view, data, scratch, stop);
+  // Takes a substitution with A, so only where the other norms meet the tolerance.
+  if (view.coupled() && MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
+    norms.meets_in_norm_of_A = MeetsToleranceInNormOfA(view, options, stop, data);
+  }
+  return norms;
+}
+
 // The Newton loop with what it carries from step to step.
+template <typename View>
 class IslandSolve {
  public:
-  IslandSolve(const IslandView& view, const SolverOptions& options, const StopToken& stop,
+  IslandSolve(const View& view, const SolverOptions& options, const StopToken& stop,
               const SweepOrder& sweep_order, const PlannedFactors& factorization,
               SapWorkspace* workspace)
       : view_(view),
@@ -195,7 +208,7 @@ class IslandSolve {
   }
 
   void EvaluateAtV() {
-    norms_ = EvaluateIterate(view_, options_, stop_, &data_, &workspace_.scratch);
+    norms_ = EvaluateIterateOf(view_, options_, stop_, &data_, &workspace_.scratch);
   }
 
   // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
@@ -222,7 +235,7 @@ class IslandSolve {
     return control_.End(StatusOf(stop_.Reason()));
   }
 
-  const IslandView& view_;
+  const View& view_;
   const SolverOptions& options_;
   const StopToken& stop_;
   const SweepOrder& sweep_order_;
@@ -238,16 +251,21 @@ class IslandSolve {
   HessianFactor factor_;
 };
 
+// Calls body(view) with the view of an island that knows most about it.
+template <typename Body>
+void WithView(const IslandView& view, Body&& body) {
+  if (FewRowsView::Fits(view)) {
+    body(FewRowsView(view));
+  } else {
+    body(view);
+  }
+}
+
 }  // namespace
 
 IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options,
                             const StopToken& stop, SapData* data, SapScratch* scratch) {
-  IslandNorms norms = Evaluate(view, data, scratch, stop);
-  // Takes a substitution with A, so only where the other norms meet the tolerance.
-  if (view.range().coupled && MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
-    norms.meets_in_norm_of_A = MeetsToleranceInNormOfA(view, options, stop, data);
-  }
-  return norms;
+  return EvaluateIterateOf(view, options, stop, data, scratch);
 }
 
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
@@ -277,14 +295,18 @@ void SapWorkspace::Resize(const ConstraintGraph& graph, bool coulomb) {
 void IterateIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
                    const SweepOrder& sweep_order, const PlannedFactors& factorization,
                    SapWorkspace* workspace, IslandReport* report) {
-  *report =
-      IslandSolve(view, options, stop, sweep_order, factorization, workspace).Continue(*report);
+  WithView(view, [&](const auto& of_island) {
+    *report = IslandSolve(of_island, options, stop, sweep_order, factorization, workspace)
+                  .Continue(*report);
+  });
 }
 
 void SolveIsland(const IslandView& view, const SolverOptions& options, const StopToken& stop,
                  const SweepOrder& sweep_order, const PlannedFactors& factorization,
                  SapWorkspace* workspace, IslandReport* report) {
-  *report = IslandSolve(view, options, stop, sweep_order, factorization, workspace).Run();
+  WithView(view, [&](const auto& of_island) {
+    *report = IslandSolve(of_island, options, stop, sweep_order, factorization, workspace).Run();
+  });
 }
 
 }  // namespace sap

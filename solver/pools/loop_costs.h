@@ -3,10 +3,23 @@
 // depends on the size of its chunks. Times are of free bodies, two to four contacts per pair.
 #pragma once
 
+#include <algorithm>
+
 #include "solver/parallel/task_arena.h"
 #include "solver/pools/constraint_pools.h"
 
 namespace sap {
+
+// In the place of an arena: every loop is one chunk, which the calling thread takes.
+struct OneChunk {};
+template <typename Body>
+inline void ForChunks(OneChunk, int begin, int end, const Chunks&, Body&& body) {
+  body(begin, end, 0);
+}
+template <typename Part, typename Body>
+inline void AddChunks(OneChunk, int begin, int end, const Chunks&, Part*, Part* sum, Body&& body) {
+  *sum += body(begin, end);
+}
 
 // Loops over trees, by slot.
 constexpr Chunks kEvaluateSlots{32, 2500};     // momentum, gradient and their norms
@@ -26,11 +39,18 @@ constexpr Chunks kCertifyUnits{64, 6000};          // rounding errors of impulse
 constexpr Chunks kSlopeUnits{64, 10000};           // sums of the derivatives of a regularization
 constexpr Chunks kDifferentiateGroups{32, 30000};  // derivatives by J and the law of contacts
 constexpr Chunks kDifferentiateRows{128, 30000};   // those of rows
+constexpr Chunks kHubSides{128, 15000};            // what one tree has in a pool (hub_loops.h)
 // Loops over pairs of trees with constraints in common.
 constexpr Chunks kAssemblePairs{16, 1500};  // off-diagonal blocks of the Hessian
 // Loops over the constraints of a pool.
 constexpr Chunks kConstraints{128, 700};       // the law of a pool and its derivatives
 constexpr Chunks kLineConstraints{512, 2500};  // its slope along a line, which is summed
+
+// Islands of no more than these have one chunk in every loop that sums.
+constexpr int kTreesOfOneChunk =
+    std::min({kEvaluateSlots.size, kMomentumSlots.size, kCertifySlots.size});
+constexpr int kRowsOfOneChunk =
+    std::min({kEvaluateRows.size, kCertifyUnits.size, kLineConstraints.size, kHubSides.size});
 
 // Chunks of the units of a pool for velocities and impulses.
 template <int index>
