@@ -95,7 +95,8 @@ class IslandSolve {
   }
 
   std::optional<StopReason> StopRequest() const {
-    return stop_.Requested() ? std::optional(stop_.Reason()) : std::nullopt;
+    if (!stop_.Requested()) return std::nullopt;
+    return stop_.Reason();
   }
 
   // A Newton step, and a sweep after it where one is due; false if it was the last.
