@@ -40,6 +40,7 @@ def test_the_library_of_a_debian_package_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     library = Path("/usr/lib/aarch64-linux-gnu/sap_islands/libsap_islands_dart_preload.so")
+    monkeypatch.delenv("SAP_LIBRARY", raising=False)
     monkeypatch.setattr(binaries, "_in_clone", lambda _: None)
     monkeypatch.setattr("sysconfig.get_config_var", lambda _: "aarch64-linux-gnu")
     with pytest.raises(Unavailable, match=f"{library.name} was not found"):
