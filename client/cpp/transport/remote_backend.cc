@@ -475,7 +475,7 @@ class Remote final : public Backend {
   std::shared_ptr<RunningCalls> running_;
 };
 
-// Time to find out why no server of several is used.
+// Time to find out why no server is used.
 constexpr std::chrono::seconds kExplanation{1};
 
 // What keeps calls from servers: why none can be reached, or else what their health service says;
