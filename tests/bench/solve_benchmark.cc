@@ -10,11 +10,14 @@
 // given: what else the machine does then weighs on both. The speed-up is also given by the sums of
 // all times, which show what a median hides. The solver is warm (the pattern has been seen), as in
 // a session. How far apart two cores are, which decides what threads gain, is measured after the
-// solves: on virtual machines it changes while they run.
+// solves: on virtual machines it changes while they run. The last column is a hash of the answer,
+// for comparison with other builds.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
+#include <cstdint>
 #include <cstdio>
 #include <limits>
 #include <string>
@@ -115,6 +118,25 @@ double RoundTrip() {
   return least;
 }
 
+// Differs wherever one bit of a velocity or an impulse does, as surely as 64 bits can tell.
+uint64_t HashOfBits(const ContactSolution& solution) {
+  uint64_t hash = 14695981039346656037u;  // FNV-1a, by words
+  for (const auto* values :
+       {&solution.velocity, &solution.impulse, &solution.row_impulse, &solution.angular_impulse}) {
+    for (const double value : *values) {
+      hash = (hash ^ std::bit_cast<uint64_t>(value)) * 1099511628211u;
+    }
+  }
+  return hash;
+}
+
+// The hash of an answer, which must not depend on the number of threads.
+std::string Bits(const ContactSolution& one_thread, const ContactSolution& several) {
+  const uint64_t hash = HashOfBits(one_thread);
+  if (HashOfBits(several) != hash) return "threads-differ";
+  return std::to_string(hash);
+}
+
 sap::test::ProblemArrays Load(const std::string& name) {
   const auto path = sap::test::GoldenPath(name, sap::test::GoldenSet::kFriction);
   return sap::test::ProblemFromJson(sap::test::ReadJson(path));
@@ -137,11 +159,12 @@ void Run(const std::string& name, int threads, int pairs) {
   for (const sap::IslandReport& report : islands.solution().islands) {
     iterations = std::max(iterations, report.iterations);
   }
-  std::printf("%-28s %7zu %7d %4d %9.3f %9.3f %9.3f %8.3f %9.3f %8.2f %8.2f %7.0f\n", name.c_str(),
-              islands.solution().islands.size(), problem->num_contacts(), iterations,
+  std::printf("%-28s %7zu %7d %4d %9.3f %9.3f %9.3f %8.3f %9.3f %8.2f %8.2f %7.0f %s\n",
+              name.c_str(), islands.solution().islands.size(), problem->num_contacts(), iterations,
               1e3 * whole.Least(), 1e3 * islands.Least(), 1e3 * islands.MedianTime(),
               islands_ratio.median, 1e3 * parallel.Least(), 1 / threads_ratio.median,
-              1 / threads_ratio.of_sums, RoundTrip());
+              1 / threads_ratio.of_sums, RoundTrip(),
+              Bits(islands.solution(), parallel.solution()).c_str());
 }
 
 void SolveOnly(const std::string& name, int solves) {
@@ -178,8 +201,8 @@ int main(int argc, char** argv) {
     for (const std::string& name : names) SolveOnly(name, solves);
     return 0;
   }
-  std::printf("%-28s %7s %7s %4s %9s %9s %9s %8s %9s %8s %8s %7s\n", "problem", "islands",
+  std::printf("%-28s %7s %7s %4s %9s %9s %9s %8s %9s %8s %8s %7s %s\n", "problem", "islands",
               "contacts", "its", "whole/ms", "min/ms", "median/ms", "on/off", "par./ms", "speed-up",
-              "by-sums", "trip/ns");
+              "by-sums", "trip/ns", "bits");
   for (const std::string& name : names) Run(name, threads, pairs);
 }
