@@ -18,13 +18,13 @@ import io
 import json
 import os
 import statistics
-import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from built import Built
 from busy_machine import busy
 from coupled_trees import soft
 from lone_boxes import boxes
@@ -40,8 +40,7 @@ PHASES = {"falling": (10, 40), "transient": (40, 140), "rest": (200, 300)}
 
 
 @dataclass
-class Bench:
-    build: Path
+class Bench(Built):
     threads: int
     full: bool
     wanted: list[str]
@@ -66,10 +65,6 @@ class Bench:
         import drake_peer
 
         return drake_peer.Timer(self.build / "tests" / "bench" / "libdrake_timer.so")
-
-    def program(self, name: str, *arguments: str, prefix: Sequence[str] = ()) -> str:
-        command = [*prefix, str(self.build / "bin" / name), *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def ms(seconds: list[float]) -> tuple[str, str]:

@@ -14,11 +14,15 @@ from table import Table
 # Processor time after which a busy loop ends by itself, if the benchmark is killed.
 BUSY_SECONDS = 1200
 PERIOD_US = 100_000
+PROBLEMS = ("clutter_bin_160_t5p00", "heaps_300x3_t1p50", "pile_1000_t12p00", "pile_2000_t5p00")
 
 
 @contextlib.contextmanager
 def busy_loops(cores: list[int]) -> Iterator[list[str]]:
-    """On each of these cores a process that always wants to run."""
+    """On each of these cores a process that always wants to run; PermissionError with real-time
+    priority, which the loops would inherit and stop the machine."""
+    if cores and os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR):
+        raise PermissionError("busy loops with real-time priority leave nothing to others")
     command = ["sh", "-c", f"ulimit -t {BUSY_SECONDS}; while :; do :; done"]
     processes = [
         subprocess.Popen(["taskset", "-c", str(core), *command])
@@ -51,6 +55,17 @@ def processor_quota(cores: float) -> Iterator[list[str]]:
         group.rmdir()
 
 
+def busy_machines() -> dict[str, contextlib.AbstractContextManager[list[str]]]:
+    """By who else wants to run; each gives what to put before a command."""
+    cores = sorted(os.sched_getaffinity(0))
+    return {
+        "none": busy_loops([]),
+        "a busy loop on one core": busy_loops(cores[:1]),
+        "a busy loop on each core": busy_loops(cores),
+        "a quota of 1.5 cores": processor_quota(1.5),
+    }
+
+
 def busy(bench) -> Iterator[Table]:
     """Threads against one thread next to busy loops, and under a quota of processor time."""
     table = Table(
@@ -59,17 +74,9 @@ def busy(bench) -> Iterator[Table]:
         "of pairs and by the sum of all times",
         "neighbors;problem;1 thread ms;speed-up;by sums",
     )
-    names = ["clutter_bin_160_t5p00", "heaps_300x3_t1p50", "pile_1000_t12p00", "pile_2000_t5p00"]
     files = problem_files()
-    names = [name for name in names if name in files]
-    cores = sorted(os.sched_getaffinity(0))
-    machines = {
-        "none": busy_loops([]),
-        "a busy loop on one core": busy_loops(cores[:1]),
-        "a busy loop on each core": busy_loops(cores),
-        "a quota of 1.5 cores": processor_quota(1.5),
-    }
-    for neighbors, machine in machines.items():
+    names = [name for name in PROBLEMS if name in files]
+    for neighbors, machine in busy_machines().items():
         try:
             with machine as prefix:
                 output = bench.program(

@@ -20,6 +20,17 @@ from table import Table
 THREADS = (2, 4, 8, 16, 32, 64)
 COLUMNS = "work ms;critical path ms;" + ";".join(f"predicted {count}" for count in THREADS)
 
+# Scene or problem, bodies, walls, first and last step.
+CASES = [
+    ("clutter_bin_160_t1p00", 0, 0, 1, 20),
+    ("clutter_bin_160_t5p00", 0, 0, 1, 20),
+    ("pile_500_t4p00", 0, 0, 1, 10),
+    ("pile_1000_t12p00", 0, 0, 1, 8),
+    ("pile_2000_t5p00", 0, 0, 1, 6),
+    ("block", 12, 0, 1, 6),
+    ("pile", 1000, 1, 20, 60),
+]
+
 
 def prediction(bench, *arguments: object) -> list[str]:
     """The values of COLUMNS for a scene, bodies, walls, first and last step."""
@@ -37,17 +48,8 @@ def predicted(bench) -> Iterator[Table]:
         "of the steps of a falling pile; fresh: reading and planning included",
         f"problem;bodies;pattern;{COLUMNS}",
     )
-    cases = [
-        ("clutter_bin_160_t1p00", 0, 0, 1, 20),
-        ("clutter_bin_160_t5p00", 0, 0, 1, 20),
-        ("pile_500_t4p00", 0, 0, 1, 10),
-        ("pile_1000_t12p00", 0, 0, 1, 8),
-        ("pile_2000_t5p00", 0, 0, 1, 6),
-        ("block", 12, 0, 1, 6),
-        ("pile", 1000, 1, 20, 60),
-    ]
     files = problem_files()
-    for case in cases:
+    for case in CASES:
         name, bodies, *_ = case
         if not bench.wants(f"predicted/{name}") or (bodies == 0 and name not in files):
             continue
