@@ -2,14 +2,81 @@
 # Times the solver against its peers on the same work: Drake, MuJoCo, Clarabel and CHOLMOD.
 #
 #   tests/bench/run.sh [--mujoco VERSION] [--full] [--threads N] [--problems DIR] [CASE...]
+#   tests/bench/run.sh --before REVISION [--threads N] [--rounds N] [--problems DIR] [--busy]
+#                      [--predicted] [NAME...]
 #
 # Installs the peers in an environment of its own (build/bench/venv), builds the benchmarks
 # (build/bench), and prints the tables; they are also in build/bench/results. CASE as at the head of
 # bench.py: drake, mujoco/bin/160, scaling, ... Run it on a machine that does nothing else.
 # Another version of MuJoCo than that of requirements.txt has an environment and results of its own.
+#
+# With --before it times the solver of a git revision, which it builds in build/bench-before, and
+# that of the tree as it is, in turn (before_after.py), and needs no peers; --before HEAD shows what
+# an uncommitted change does or, without one, the noise of the machine.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+fail() {
+  echo "run.sh: $*" >&2
+  exit 1
+}
+
+# build_benchmarks TREE TARGET...
+build_benchmarks() {
+  local build=$1/build/bench
+  echo "== building the benchmarks in ${build#./}"
+  mkdir -p "$build"
+  if command -v ccache > /dev/null; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  fi
+  cmake -S "$1" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
+    > "$build/configure.log" || fail "cmake cannot configure $1; see $build/configure.log"
+  cmake --build "$build" --target "${@:2}" || fail "$1 does not build"
+}
+
+print_machine() {
+  grep --max-count=1 'model name' /proc/cpuinfo || true
+  echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
+}
+
+# compare_with REVISION ARGUMENT...
+compare_with() {
+  local revision=$1 commit tree compare programs
+  commit=$(git rev-parse --verify --quiet "$revision^{commit}") ||
+    fail "there is no revision '$revision'"
+  git cat-file -e "$commit:tests/bench/solve_benchmark.cc" 2> /dev/null ||
+    fail "revision '$revision' has no tests/bench/solve_benchmark.cc"
+  tree=build/bench-before/${commit:0:12}
+  compare=(python3 -B tests/bench/before_after.py --trees "$tree" . --out build/bench/before_after)
+  "${compare[@]}" --check "${@:2}"
+  deploy/install_packages.sh build tests bench
+  if [[ ! -d $tree ]]; then
+    rm -rf "$tree.new"
+    mkdir -p "$tree.new"
+    git archive "$commit" | tar --extract --directory "$tree.new"
+    ln -s "$PWD/.deps" "$tree.new/.deps"
+    mv "$tree.new" "$tree"
+  fi
+  # Paths relative to the build make sources that both trees have the same for the cache.
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  programs=(solve_benchmark)
+  # Revisions before 2026-11-23 have no predictions.
+  [[ ! -e $tree/tests/bench/task_graph_benchmark.cc ]] || programs+=(task_graph_benchmark)
+  build_benchmarks "$tree" "${programs[@]}"
+  build_benchmarks . solve_benchmark task_graph_benchmark
+  print_machine
+  git log -1 --format='before: %h %s' "$commit"
+  git log -1 --format="after: %h %s$(git diff --quiet HEAD || echo ', and changes')"
+  "${compare[@]}" "${@:2}"
+}
+
+if [[ ${1:-} == --before ]]; then
+  (($# > 1)) || fail "--before needs a revision"
+  compare_with "${@:2}"
+  exit
+fi
+
 deploy/install_packages.sh build tests bench
 mkdir -p build/bench
 
@@ -38,18 +105,11 @@ fi
 # Makes problems of Drake's plants.
 "${pip[@]}" ./client/python
 
-echo "== building the benchmarks in build/bench"
-if command -v ccache > /dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
-fi
-cmake -S . -B build/bench -G Ninja -DCMAKE_BUILD_TYPE=Release -DSAP_BUILD_BENCHMARKS=ON \
-  > build/bench/configure.log
-cmake --build build/bench --target sap_bench_solver drake_timer sap_islands sap_islands_client \
+build_benchmarks . sap_bench_solver drake_timer sap_islands sap_islands_client \
   sap_islands_mujoco sap-server sap-client block_cholesky_benchmark coupled_benchmark \
   gradient_benchmark sequence_benchmark solve_benchmark stop_benchmark task_graph_benchmark
 
-grep --max-count=1 'model name' /proc/cpuinfo || true
-echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
+print_machine
 # The adapter for MuJoCo needs the library.
 SAP_LIBRARY=$PWD/build/bench/lib/libsap_islands.so \
   "$venv/bin/python" tests/bench/bench.py --build build/bench \
