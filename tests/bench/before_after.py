@@ -317,7 +317,7 @@ def main() -> None:
     with read_by_both(problem_files()):
         tables.append(solves(both, arguments.names, arguments.threads, arguments.rounds))
         if arguments.busy:
-            names = [name for name in busy_machine.PROBLEMS if name in problem_files()]
+            names = [name for name in busy_machine.PAIRS if name in problem_files()]
             tables.append(busy(both, arguments.wanted or names, max(arguments.threads, 2)))
         if arguments.predicted:
             if different := different_replay(*arguments.trees):
