@@ -56,22 +56,6 @@ std::string WhyNotUnix(const std::string& path) {
 
 }  // namespace
 
-std::string CheckTcpAddress(const std::string& address) {
-  std::string expected = "'" + address + "' is not an address; expected HOST:PORT";
-  const size_t colon = address.rfind(':');
-  if (IsUnixSocket(address) || colon == std::string::npos || colon == 0) return expected;
-  const std::string port = address.substr(colon + 1);
-  const bool numeric = !port.empty() && port.size() <= 5 &&
-                       port.find_first_not_of("0123456789") == std::string::npos;
-  return numeric && std::stoi(port) <= 65535 ? "" : expected;
-}
-
-std::string CheckAddress(const std::string& address) {
-  if (IsUnixSocket(address) && address.size() > 5) return "";
-  const std::string error = CheckTcpAddress(address);
-  return error.empty() ? error : error + " or unix:PATH";
-}
-
 tl::expected<int, std::string> BindTcp(const std::string& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;

@@ -6,11 +6,6 @@
 
 namespace sap {
 
-// Validates the syntax. Returns an error message for the operator, or an empty string.
-std::string CheckAddress(const std::string& address);
-// The same where only HOST:PORT is accepted.
-std::string CheckTcpAddress(const std::string& address);
-
 // Whether only processes on this machine can connect: a Unix socket or the loopback interface.
 bool IsLocal(const std::string& address);
 

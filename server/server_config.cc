@@ -162,7 +162,6 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
                                                {"info", LogLevel::kInfo},
                                                {"warning", LogLevel::kWarning},
                                                {"error", LogLevel::kError}};
-  const CLI::Validator address(CheckAddress, "ADDR");
   app->add_option("--log-level", config->log.level, "Log verbosity: debug, info, warning or error")
       ->default_str("info")
       ->transform(OneOf(levels));
@@ -174,11 +173,11 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--metrics-listen", operations->metrics_listen,
                   "HOST:PORT of the Prometheus endpoint and the probes: plain HTTP without tokens, "
                   "so on a non-local address only within a trusted network")
-      ->check(CLI::Validator(CheckTcpAddress, "HOST:PORT"));
+      ->check(ListenHostPort());
   CLI::Option* admin = app->add_option("--admin-listen", operations->admin_listen,
                                        "HOST:PORT or unix:PATH of the admin service; a non-local "
                                        "address needs TLS and --admin-token-file")
-                           ->check(address);
+                           ->check(ListenAddress());
   app->add_option("--admin-token-file", operations->admin_token_file,
                   "File with an operator name and a bearer token per line")
       ->needs(admin);
@@ -225,7 +224,7 @@ void AddMessageFlags(CLI::App* app, ServerConfig* config) {
 void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--listen", config->listen,
                   "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
-      ->check(CLI::Validator(CheckAddress, "ADDR"));
+      ->check(ListenAddress());
   app->add_option("--threads", config->threads,
                   "Arena threads, which solve large problems; by default one per processor, or as "
                   "many as the quota of the control group keeps busy")

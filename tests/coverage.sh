@@ -10,11 +10,11 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=build/coverage
 tests=(codec_test solver_problem_test solver_cholesky_test server_config_test
-  server_auth_test)
+  server_auth_test flag_checks_test)
 validation=(proto/codec/problem_decoder.cc
   solver/problem/{contact_problem,input_checker,read_trees,read_contacts,rigid_bodies}.cc
   solver/cholesky/dense_cholesky.h server/server_config.cc
-  server/listen_address.cc server/auth/bearer_tokens.cc)
+  server/listen_address.cc proto/flags/flag_checks.h server/auth/bearer_tokens.cc)
 
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_COMPILER=clang++-14 \
   -DCMAKE_CXX_FLAGS="-fprofile-instr-generate -fcoverage-mapping -Wno-unknown-warning-option" \

@@ -33,4 +33,28 @@ inline CLI::Validator Between(double low, double high) {
   return CLI::Validator(check, range);
 }
 
+// Accepts what a server can listen on, by its syntax: HOST:PORT.
+inline CLI::Validator ListenHostPort() {
+  const auto check = [](const std::string& address) {
+    const size_t colon = address.rfind(':');
+    const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+    const bool numeric = !port.empty() && port.size() <= 5 &&
+                         port.find_first_not_of("0123456789") == std::string::npos;
+    const bool valid =
+        numeric && std::stoi(port) <= 65535 && colon > 0 && !address.starts_with("unix:");
+    return valid ? std::string() : "'" + address + "' is not an address; expected HOST:PORT";
+  };
+  return CLI::Validator(check, "HOST:PORT");
+}
+
+// The same, or unix:PATH.
+inline CLI::Validator ListenAddress() {
+  const auto check = [](std::string& address) {
+    if (address.starts_with("unix:") && address.size() > 5) return std::string();
+    const std::string error = ListenHostPort()(address);
+    return error.empty() ? error : error + " or unix:PATH";
+  };
+  return CLI::Validator(check, "ADDR");
+}
+
 }  // namespace sap

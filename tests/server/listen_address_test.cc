@@ -16,24 +16,15 @@ namespace {
 TEST(ListenAddressTest, OnlyTheLoopbackAndUnixSocketsAreLocal) {
   for (const char* address : {"127.0.0.1:1", "127.3.2.1:1", "localhost:1", "[::1]:1", "unix:/s"}) {
     EXPECT_TRUE(IsLocal(address)) << address;
-    EXPECT_EQ(CheckAddress(address), "");
   }
   for (const char* address : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "127.evil.example:1", "host:1",
                               "localhost.example:1", "[::ffff:10.0.0.1]:1"}) {
     EXPECT_FALSE(IsLocal(address)) << address;
-    EXPECT_EQ(CheckAddress(address), "");
   }
 }
 
 // A bracket that is not closed makes no address of the loopback.
 TEST(ListenAddressTest, AHalfOpenBracketIsNotLocal) { EXPECT_FALSE(IsLocal("[::1:50051")); }
-
-TEST(ListenAddressTest, AddressesWithoutAPortAreRefused) {
-  for (const char* address : {"", "host", ":1", "host:", "host:65536", "host:100000", "host:-1",
-                              "host:1x", "[::1]", "unix:"}) {
-    EXPECT_NE(CheckAddress(address), "") << address;
-  }
-}
 
 constexpr const char* kTaken = "another server uses this address";
 

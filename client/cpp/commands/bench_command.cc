@@ -242,7 +242,9 @@ void AddEchoCommand(CLI::App* app, Run* run) {
       "echo", "Run a gRPC server without a solver that repeats responses, as a baseline");
   const auto address = std::make_shared<std::string>("127.0.0.1:0");
   const auto threads = std::make_shared<int>(1);
-  command->add_option("--listen", *address, "HOST:PORT or unix:PATH")->capture_default_str();
+  command->add_option("--listen", *address, "HOST:PORT or unix:PATH")
+      ->check(ListenAddress())
+      ->capture_default_str();
   command->add_option("--threads", *threads, "Threads that answer")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();

@@ -26,5 +26,22 @@ TEST(FlagChecksTest, ARangeHasItsEndsAndNoNan) {
   }
 }
 
+// Hosts are not resolved before a server listens.
+TEST(FlagChecksTest, AnAddressHasAHostAndAPortOrAPath) {
+  for (const char* address : {"127.0.0.1:0", "localhost:1", "[::1]:1", "host:65535"}) {
+    EXPECT_EQ(ListenHostPort()(address), "");
+    EXPECT_EQ(ListenAddress()(address), "");
+  }
+  EXPECT_EQ(ListenAddress()("unix:/s"), "");
+  EXPECT_NE(ListenHostPort()("unix:/s"), "");
+  for (const char* address : {"", "host", ":1", "host:", "host:65536", "host:100000", "host:-1",
+                              "host:1x", "[::1]", "unix:"}) {
+    const std::string error =
+        "'" + std::string(address) + "' is not an address; expected HOST:PORT";
+    EXPECT_EQ(ListenHostPort()(address), error);
+    EXPECT_EQ(ListenAddress()(address), error + " or unix:PATH");
+  }
+}
+
 }  // namespace
 }  // namespace sap
