@@ -11,8 +11,9 @@ to --out.
 
 A round runs solve_benchmark of one tree and then of the other, within seconds; the next round
 begins with the other. Times are medians over rounds of the least time of a round, ratios medians of
-the rounds' ratios, with the least and the largest. Revisions whose solve_benchmark prints no hash
-of the answer leave the column "bits" empty.
+the rounds' ratios, with the least and the largest. Where the solver of the revision lacks what
+solve_benchmark of the tree calls, its own takes its place; without a hash of the answer "bits" is
+unknown.
 """
 
 from __future__ import annotations

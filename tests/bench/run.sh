@@ -40,6 +40,21 @@ print_machine() {
   echo "cores: $(nproc); load before: $(cut -d' ' -f1-3 /proc/loadavg); $(date -u +%F)"
 }
 
+# measure_by_this_program TREE COMMIT: builds solve_benchmark of this tree with the solver of that
+# one, so that both are measured alike, if that solver has what it calls.
+measure_by_this_program() {
+  local ours=tests/bench/solve_benchmark.cc theirs=$1/tests/bench/solve_benchmark.cc
+  local build=(cmake --build "$1/build/bench" --target solve_benchmark)
+  if cmp --silent "$ours" "$theirs"; then return; fi
+  cp "$ours" "$theirs"
+  if ! "${build[@]}" > "$1/solve_benchmark.log" 2>&1; then
+    echo "before: by its own solve_benchmark, since that of the tree does not build with it" \
+      "($1/solve_benchmark.log)"
+    git show "$2:$ours" > "$theirs"
+    "${build[@]}"
+  fi
+}
+
 # compare_with REVISION ARGUMENT...
 compare_with() {
   local revision=$1 commit tree compare programs
@@ -64,6 +79,7 @@ compare_with() {
   # Revisions before 2026-11-23 have no predictions.
   [[ ! -e $tree/tests/bench/task_graph_benchmark.cc ]] || programs+=(task_graph_benchmark)
   build_benchmarks "$tree" "${programs[@]}"
+  measure_by_this_program "$tree" "$commit"
   build_benchmarks . solve_benchmark task_graph_benchmark
   print_machine
   git log -1 --format='before: %h %s' "$commit"
