@@ -49,4 +49,18 @@ inline void ForSize(int n, Body&& body) {
   }
 }
 
+// A door, a drawer or a wheel.
+using OneDof = std::integral_constant<int, 1>;
+
+// ForSize, for what is done once per tree. For a tree of one degree of freedom loops of any length
+// are mostly what comes before and after them.
+template <typename Body>
+inline void ForTreeSize(int n, Body&& body) {
+  if (n == 1) {
+    body(OneDof());
+  } else {
+    ForSize(n, body);
+  }
+}
+
 }  // namespace sap

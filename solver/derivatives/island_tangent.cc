@@ -68,11 +68,9 @@ class IslandTangent : DerivativePass {
     auto& dJ = adjoint_.pools[pool].dJ;
     const auto& layout = view_.layout(pool);
     if constexpr (IsRow(pool)) {
-      const std::span<const RowPart> parts = layout.parts_of_row(unit);
-      const double* from = ByEntries(problem_, layout, unit, direction_.row_coefficients);
-      for (int64_t e = parts.front().entry_begin; e < parts.back().entry_end; ++e) {
-        dJ.at(e) = from[e];
-      }
+      const int64_t first = layout.parts_of_row(unit).front().entry_begin;
+      dJ.SetRow(layout, unit,
+                ByEntries(problem_, layout, unit, direction_.row_coefficients) + first);
     } else {
       const ContactGroup& group = layout.groups()[unit];
       for (int i = group.contact_begin; i < group.contact_end; ++i) {

@@ -86,12 +86,9 @@ class ConstraintGatherer {
   bool GatherRow(PoolIndex<index> pool, int row) {
     auto& [laws, jacobians] = model_.pools[pool];
     const RowLayout& layout = LayoutOf(graph_, pool);
-    const std::span<const RowPart> parts = layout.parts_of_row(row);
     const int number = layout.order()[row];
-    const int64_t from = problem_.row_start()[number];
-    for (int64_t e = parts.front().entry_begin; e < parts.back().entry_end; ++e) {
-      jacobians.at(e) = problem_.row_coefficients()[from + e - parts.front().entry_begin];
-    }
+    jacobians.SetRow(layout, row,
+                     problem_.row_coefficients().data() + problem_.row_start()[number]);
     auto inputs = InputsOf<RowInputs>(problem_, number, mass_unit_);
     if (inputs.NeedsDelassus()) inputs.w = delassus_.OfRow(layout, jacobians, row);
     return SetLaw(pool, row, inputs);

@@ -64,7 +64,6 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
 
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = tree_of_slot[slot];
-    const int n = graph.dofs()[slot];
     const int64_t from = problem.matrix_start()[tree];
     double* scaled_A = A_.data() + graph.matrix_start()[slot];
     double* scaled_factor = A_factor_.data() + graph.matrix_start()[slot];
@@ -72,18 +71,19 @@ void SapModel::GatherTrees(const ContactProblem& problem, const ConstraintGraph&
     const double* factor = problem.dynamics_factor().data() + from;
     const int v = graph.velocity_start()[slot];
     const double* v_star = problem.v_star().data() + problem.velocity_start()[tree];
-    // A mass that vanishes next to the largest of the island cannot be divided by.
-    ForTreeSize(n, [&](auto size) {
+    ForTreeSize(graph.dofs()[slot], [&](auto n) {
+      // A mass that vanishes next to the largest of the island cannot be divided by.
       constants.representable &=
-          ScaleTree(A, factor, size, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);
+          ScaleTree(A, factor, n, constants.mass_unit, scaled_A, scaled_factor, &D_[v]);
+      for (int i = 0; i < n; ++i) {
+        constants.trace_A += scaled_A[i * n + i];
+        v_star_[v + i] = v_star[i];
+      }
+      if (n > kScalarDofs) {
+        std::copy_n(problem.row_ends().data() + problem.velocity_start()[tree], static_cast<int>(n),
+                    &row_ends_[v]);
+      }
     });
-    for (int i = 0; i < n; ++i) {
-      constants.trace_A += scaled_A[i * n + i];
-      v_star_[v + i] = v_star[i];
-    }
-    if (n > kScalarDofs) {
-      std::copy_n(problem.row_ends().data() + problem.velocity_start()[tree], n, &row_ends_[v]);
-    }
   }
 }
 
@@ -117,10 +117,11 @@ void SapModel::AssembleQuadratic(const ConstraintGraph& graph, int island, const
               for (int slot = begin; slot < end; ++slot) {
                 const auto sides = jacobians.SidesOf(layout, slot);
                 if (sides.empty()) continue;
-                const int n = graph.dofs()[slot];
                 double* Q = Q_.data() + graph.matrix_start()[slot];
-                std::copy_n(A(graph, slot), n * n, Q);
-                jacobians.AddDiagonalBlock(layout, sides, n, laws.constant_hessians(), stop, Q);
+                ForTreeSize(graph.dofs()[slot], [&](auto n) {
+                  std::copy_n(A(graph, slot), n * n, Q);
+                  jacobians.AddDiagonalBlock(layout, sides, n, laws.constant_hessians(), stop, Q);
+                });
               }
             });
   ForChunks(arena, range.pair_begin, range.pair_end, kAssemblePairs,

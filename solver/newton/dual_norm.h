@@ -98,6 +98,10 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
                                       const StopToken& stop, Lanes4* columns, Lanes4* sum) {
   constexpr int kColumns = std::is_same_v<Scalar, Lanes4> ? 1 : 4;
   const auto& [A, L, n, ends] = tree;
+  if constexpr (std::is_same_v<Scalar, double> && std::is_same_v<Size, OneDof>) {
+    *sum = Lanes4{*e};
+    return *L * *A;
+  }
   Scalar weighted_trace{};
   for (int i = 0; i < n; ++i) sum[i] = Lanes4{};
   const auto add_columns = [&, &A = A, &L = L, &n = n](int k) {

@@ -20,8 +20,8 @@ void EvaluateHessians(const IslandView& view, SapData* data) {
 template <typename View>
 void AssembleBlock(const View& view, const SapData& data, int tree_pair, double* H) {
   const TreePair& pair = view.graph.pairs()[tree_pair];
-  ForSize(pair.dofs_low, [&](auto n_low) {
-    ForSize(pair.dofs_high, [&](auto n_high) {
+  ForTreeSize(pair.dofs_low, [&](auto n_low) {
+    ForTreeSize(pair.dofs_high, [&](auto n_high) {
       const double* Q = view.model.Q_block(view.graph, tree_pair);
       if (Q == nullptr) {
         std::fill(H, H + n_low * n_high, 0.0);
@@ -183,7 +183,7 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
       CopyReversed(block, graph.dofs()[slot], at, H);
       continue;
     }
-    ForSize(graph.dofs()[slot], [&](auto dofs) {
+    ForTreeSize(graph.dofs()[slot], [&](auto dofs) {
       for (int i = 0; i < dofs; ++i) {
         double* row = H->RowOf(at + i) + at * SmallCholesky::kStride;
         for (int j = 0; j <= i; ++j) row[j * SmallCholesky::kStride] = block[i * dofs + j];
@@ -195,8 +195,8 @@ void AssembleDense(const IslandView& view, const Hessian& hessian, SmallCholesky
     const int column = graph.velocity_start()[pair.low] - range.velocity_begin;
     const int row = graph.velocity_start()[pair.high] - range.velocity_begin;
     const double* block = hessian.off_diagonal_block(pair);
-    ForSize(pair.dofs_low, [&](auto n_low) {
-      ForSize(pair.dofs_high, [&](auto n_high) {
+    ForTreeSize(pair.dofs_low, [&](auto n_low) {
+      ForTreeSize(pair.dofs_high, [&](auto n_high) {
         const DofOrder low(n_low);
         const DofOrder high(n_high);
         for (int j = 0; j < n_high; ++j) {

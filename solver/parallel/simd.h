@@ -123,6 +123,7 @@ inline Lanes4 Sqrt(Lanes4 x) {
 
 inline double Abs(double x) { return std::abs(x); }
 inline Lanes4 Abs(const Lanes4& x) { return x < 0.0 ? -x : x; }
+inline Lanes2 Abs(const Lanes2& x) { return x < 0.0 ? -x : x; }
 
 // Whether numbers are neither infinite nor NaN.
 inline bool IsFinite(double x) { return std::isfinite(x); }

@@ -21,17 +21,6 @@
 
 namespace sap {
 
-// ForSize, for what is done once per tree. A door, a drawer or a wheel is a tree of one degree of
-// freedom, for which loops of any length are mostly what comes before and after them.
-template <typename Body>
-inline void ForTreeSize(int n, Body&& body) {
-  if (n == 1) {
-    body(std::integral_constant<int, 1>());
-  } else {
-    ForSize(n, body);
-  }
-}
-
 // v_c += J v.
 template <typename Scalar, typename Size>
 inline void AddJv(const Scalar* J, Size n, const Scalar* v, ContactVector<Scalar>* v_c) {

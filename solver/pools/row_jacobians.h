@@ -6,12 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include "solver/cholesky/dense_sizes.h"
 #include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/pools/jacobian_kernels.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {
@@ -33,11 +35,15 @@ class RowJacobians {
   using Sides = std::span<const int>;
   static Sides SidesOf(const Layout& layout, int slot) { return layout.parts_of_slot(slot); }
 
-  void Resize(const Layout& layout) { J_.Reserve(layout.num_entries()); }
+  void Resize(const Layout& layout) {
+    J_.Reserve(layout.num_entries());
+    full_.Reserve(static_cast<size_t>(kColumns) * layout.num_full_parts());
+  }
 
   // The coefficient of an entry.
-  double& at(int64_t entry) { return J_.data()[entry]; }
   double at(int64_t entry) const { return J_.data()[entry]; }
+  // Sets those of a row.
+  void SetRow(const Layout& layout, int row, const double* coefficients);
 
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
@@ -64,20 +70,42 @@ class RowJacobians {
 
   template <typename Vectors, typename Size>
   void AddImpulse(const Layout& layout, Sides sides, Size, const Vectors& gamma, double* f) const {
-    if (!sides.empty()) AddTransposed(layout, sides, gamma.values.data(), f);
+    if constexpr (std::is_same_v<Size, OneDof>) {
+      ForEntries(layout, sides, [&](int row, double J) { *f += J * gamma.At(row)[0]; });
+    } else {
+      if (!sides.empty()) AddTransposed(layout, sides, gamma.values.data(), f);
+    }
   }
 
   template <typename Vectors, typename Size>
   void AddImpulseSizes(const Layout& layout, int slot, Size, const Vectors& errors, double roundoff,
                        const Vectors& gamma, double* error) const {
     const Sides sides = SidesOf(layout, slot);
-    if (sides.empty()) return;
-    AddTransposedSizes(layout, sides, errors.values.data(), roundoff, gamma.values.data(), error);
+    if constexpr (std::is_same_v<Size, OneDof>) {
+      ForEntries(layout, sides, [&](int row, double J) {
+        *error += std::abs(J) * (errors.At(row)[0] + roundoff * std::abs(gamma.At(row)[0]));
+      });
+    } else {
+      if (sides.empty()) return;
+      AddTransposedSizes(layout, sides, errors.values.data(), roundoff, gamma.values.data(), error);
+    }
   }
   static int NumImpulseTerms(const Layout& layout, int slot) {
     return static_cast<int>(layout.parts_of_slot(slot).size());
   }
 
+  template <typename Matrices, typename Size>
+  void AddDiagonalBlock(const Layout& layout, Sides sides, Size n, const Matrices& G,
+                        const StopToken& stop, double* H) const {
+    if constexpr (std::is_same_v<Size, OneDof>) {
+      ForEntries(layout, sides, [&](int row, double J) {
+        const double G_row = G.At(row)(0, 0);
+        if (G_row != 0) *H += G_row * J * J;
+      });
+    } else {
+      AddDiagonalBlock(layout, sides, static_cast<int>(n), G, stop, H);
+    }
+  }
   template <typename Matrices>
   [[gnu::noinline]] void AddDiagonalBlock(const Layout& layout, Sides sides, int n,
                                           const Matrices& G, const StopToken& stop,
@@ -86,7 +114,12 @@ class RowJacobians {
     const RowPart* const parts = layout.parts().data();
     for (const int p : sides) {
       if (n > kUnpolledDofs && stop.Requested()) return;
-      entries.AddProducts(parts[p], parts[p], n, G.At(parts[p].row)(0, 0), H);
+      const double G_row = G.At(parts[p].row)(0, 0);
+      if (parts[p].is_full()) {
+        entries.AddFullProducts(parts[p], G_row, H);
+      } else {
+        entries.AddProducts(parts[p], parts[p], n, G_row, H);
+      }
     }
   }
 
@@ -129,6 +162,11 @@ class RowJacobians {
   struct Entries {
     const int* dof;
     const double* J;
+    const double* full;
+
+    const double* FullRow(const RowPart& part) const {
+      return full + static_cast<ptrdiff_t>(kColumns) * part.full;
+    }
 
     template <typename Body>
     void ForEach(const RowPart& part, Body&& body) const {
@@ -137,6 +175,11 @@ class RowJacobians {
     }
     double Product(const RowPart& part, const double* v) const {
       double sum = 0;
+      if (part.is_full()) {
+        const double* const row = FullRow(part);
+        for (int i = 0; i < kColumns; ++i) sum += row[i] * v[i];
+        return sum;
+      }
       ForEach(part, [&](int i, double J_i) { sum += J_i * v[i]; });
       return sum;
     }
@@ -150,7 +193,27 @@ class RowJacobians {
         ForEach(b, [&](int j, double J_j) { row[j] += G_J_i * J_j; });
       });
     }
+    // That of a full part with itself.
+    void AddFullProducts(const RowPart& part, double G, double* H) const {
+      if (G == 0) return;
+      const SixLanes row(FullRow(part));
+      double G_J[kColumns];
+      Store(G_J, row.head * G);
+      Store(G_J + 4, row.tail * G);
+      for (int i = 0; i < kColumns; ++i) AddSix(row * G_J[i], H + kColumns * i);
+    }
   };
+  static void AddSix(const SixLanes& row, double* sum) {
+    Store(sum, Load<Lanes4>(sum) + row.head);
+    Store(sum + 4, Load<Lanes2>(sum + 4) + row.tail);
+  }
+  // Calls body(row, coefficient) for parts of a tree of one degree of freedom, of one entry each.
+  template <typename Body>
+  void ForEntries(const Layout& layout, Sides sides, Body&& body) const {
+    const RowPart* const parts = layout.parts().data();
+    const double* const J = J_.data();
+    for (const int p : sides) body(parts[p].row, J[parts[p].entry_begin]);
+  }
   // v_c := J u for rows [begin, end).
   void Multiply(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                 const double* u, LawVector<1>* v_c) const;
@@ -160,7 +223,9 @@ class RowJacobians {
   void AddTransposedSizes(const Layout& layout, Sides sides, const LawVector<1>* errors,
                           double roundoff, const LawVector<1>* gamma, double* error) const;
 
-  Entries EntriesOf(const Layout& layout) const { return {layout.dof().data(), J_.data()}; }
+  Entries EntriesOf(const Layout& layout) const {
+    return {layout.dof().data(), J_.data(), full_.data()};
+  }
 
   static bool IsRepeated(const Layout& layout, const RowPart& part, const TreeGroup& group) {
     if (group.slots.size() == 1) return false;  // a row has one part of each tree
@@ -171,7 +236,11 @@ class RowJacobians {
     return false;
   }
 
+  static constexpr int kColumns = SixDofs();
+
   GrowingBuffer<double> J_;
+  // Full parts once more, with their zeros: six entries each.
+  GrowingBuffer<double> full_;
 };
 
 }  // namespace sap

@@ -2,12 +2,14 @@
 
 #include <numeric>
 
+#include "solver/cholesky/dense_sizes.h"
 #include "solver/problem/counting_sort.h"
 
 namespace sap {
 
 void RowLayout::Build(const ContactProblem& problem, const Islands& islands, ConstraintKind kind) {
   parts_.clear();
+  num_full_parts_ = 0;
   dof_.clear();
   part_start_.assign(1, 0);
   couplings_.clear();
@@ -58,6 +60,12 @@ void RowLayout::SplitRow(const ContactProblem& problem, const Islands& islands, 
     }
     dof_.push_back(entry.dof);
     parts_.back().entry_end = num_entries();
+  }
+  for (auto part = parts_.begin() + part_start_.back(); part != parts_.end(); ++part) {
+    const int dofs = problem.dofs()[islands.tree_of_slot()[part->slot]];
+    if (dofs == SixDofs() && part->entry_end - part->entry_begin >= RowPart::kFewestOfFull) {
+      part->full = num_full_parts_++;
+    }
   }
   part_start_.push_back(static_cast<int>(parts_.size()));
 }

@@ -17,9 +17,15 @@ namespace sap {
 
 // The entries of a row that belong to one tree.
 struct RowPart {
+  // Fewest entries with which a part of a tree of six degrees of freedom is a full one.
+  static constexpr int kFewestOfFull = 4;
+
   int row;
   int slot;
   int64_t entry_begin, entry_end;
+  int full{-1};  // number among the full parts; -1: it is none
+
+  bool is_full() const { return full >= 0; }
 };
 
 // Storage only grows.
@@ -30,6 +36,8 @@ class RowLayout {
 
   int num_rows() const { return static_cast<int>(order_.size()); }
   int64_t num_entries() const { return static_cast<int64_t>(dof_.size()); }
+  // Parts that work as a block of one row and six columns.
+  int num_full_parts() const { return num_full_parts_; }
   std::span<const int> order() const { return order_; }  // number in the problem
   std::span<const RowPart> parts() const { return parts_; }
   std::span<const RowPart> parts_of_row(int row) const {
@@ -55,6 +63,7 @@ class RowLayout {
   std::vector<int> order_;
   std::vector<RowPart> parts_;
   std::vector<int> part_start_;
+  int num_full_parts_{0};
   std::vector<int> dof_;
   std::vector<int> slot_parts_;
   std::vector<int> slot_start_;
