@@ -134,7 +134,7 @@ int64_t TaskScratch(std::span<const EliminationPlan::Task> wave) {
 // Where the parts of the storage begin, in entries; each at a cache line.
 template <typename Scalar>
 struct BlockCholesky<Scalar>::Layout {
-  int64_t updates, solution, vectors, scratch, end;
+  int64_t updates, solution, vectors, scratch, task_state, end;
 
   static Layout Of(const EliminationPlan& plan, bool concurrent) {
     Layout layout;
@@ -149,7 +149,9 @@ struct BlockCholesky<Scalar>::Layout {
       const int64_t tasks = static_cast<int64_t>(plan.wave(w).size());
       scratch = std::max(scratch, tasks * TaskScratch<Scalar>(plan.wave(w)));
     }
-    layout.end = layout.scratch + scratch;
+    layout.task_state = layout.scratch + Aligned(scratch);
+    const int64_t tasks = concurrent ? plan.task_order().size() : 0;
+    layout.end = layout.task_state + (tasks * sizeof(int) + sizeof(Scalar) - 1) / sizeof(Scalar);
     return layout;
   }
 
@@ -210,10 +212,11 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   solution_ = factor_ + layout.solution;
   vectors_ = factor_ + layout.vectors;
   scratch_ = factor_ + layout.scratch;
+  task_state_ = reinterpret_cast<int*>(factor_ + layout.task_state);
 
   const Job job{plan, diagonal.data(), off_diagonal.data(), scale_, stop, concurrent_, keeps};
   if (concurrent_) {
-    for (int w = 0; w < plan.num_waves(); ++w) FactorWave(job, w, arena);
+    FactorTasks(job, arena);
   } else {
     FactorFronts(job, 0, plan.num_fronts());
   }
@@ -224,17 +227,18 @@ typename BlockCholesky<Scalar>::FactorStatus BlockCholesky<Scalar>::Factor(
   return status;
 }
 
-// The tasks of a wave run concurrently.
+// A front begins when its children are done, whatever the others of its level are at.
 template <typename Scalar>
-void BlockCholesky<Scalar>::FactorWave(const Job& job, int w, TaskArena* arena) {
-  const std::span<const EliminationPlan::Task> tasks = job.plan.wave(w);
-  const int num_shared = NumShared(job.plan, w, arena, EliminationPlan::kMinSharedCycles,
-                                   [](const EliminationPlan::Task& task) { return task.cost; });
-  arena->ParallelFor(static_cast<int>(tasks.size()), [&](int i) {
-    if (i < num_shared) {
-      FactorFront(job, tasks[i].front_begin, arena);
+void BlockCholesky<Scalar>::FactorTasks(const Job& job, TaskArena* arena) {
+  const std::span<const EliminationPlan::Task> tasks = job.plan.tasks();
+  arena->ParallelForTasks(job.plan.task_order(), task_state_, [&](int t) {
+    const EliminationPlan::Task& task = tasks[t];
+    const int num_shared = NumShared(job.plan, task.wave, arena, EliminationPlan::kMinSharedCycles,
+                                     [](const EliminationPlan::Task& of) { return of.cost; });
+    if (&task - job.plan.wave(task.wave).data() < num_shared) {
+      FactorFront(job, task.front_begin, arena);
     } else {
-      FactorFronts(job, tasks[i].front_begin, tasks[i].front_end);
+      FactorFronts(job, task.front_begin, task.front_end);
     }
   });
 }

@@ -79,7 +79,7 @@ class BlockCholesky {
   using Front = EliminationPlan::Front;
   struct Job;     // one call of Factor
   struct Layout;  // of the storage
-  void FactorWave(const Job& job, int w, TaskArena* arena);
+  void FactorTasks(const Job& job, TaskArena* arena);
   void FactorFronts(const Job& job, int begin, int end);
   bool FactorFront(const Job& job, int f, TaskArena* arena);
   void FactorPanels(const Job& job, const Front& front);
@@ -109,6 +109,7 @@ class BlockCholesky {
   Scalar* solution_{nullptr};  // in order of elimination
   Scalar* vectors_{nullptr};   // of each front's update rows
   Scalar* scratch_{nullptr};   // of the fronts that are being solved with
+  int* task_state_{nullptr};
   bool concurrent_{false};
   double scale_{1.0};       // H times this was factored
   double kept_scale_{0.0};  // and the fronts that do not vary; 0: they were not

@@ -34,7 +34,7 @@ enum class Ordering : unsigned char { kAuto, kMinimumDegree, kNestedDissection }
 class EliminationPlan {
  public:
   // Two layouts of the update matrices: for fronts that are factored one after another, in little
-  // memory that stays in cache, and for tasks of a wave that run at the same time.
+  // memory that stays in cache, and for tasks that run at the same time.
   enum Schedule : unsigned char { kSerial, kConcurrent };
 
   // A dense matrix of p + r rows: p pivots are eliminated, the r x r update that remains is added
@@ -89,6 +89,7 @@ class EliminationPlan {
     double cost;           // cycles, by the model of supernodes.h
     int largest_front{0};  // p + r
     int64_t entries{0};    // of L
+    int wave{0};
   };
 
   // A task or a front with less work than this (20 us or so) does not pay for another thread.
@@ -125,8 +126,11 @@ class EliminationPlan {
   std::span<const int> children() const { return children_; }
   std::span<const MatrixBlock> matrix_blocks() const { return matrix_blocks_; }
   std::span<const RowRun> runs() const { return runs_; }
-  // Tasks of a wave can run concurrently once all earlier waves are done; the largest come first.
-  // Subtrees are the first wave, the fronts above them one wave per level.
+  // All tasks, and which wait for which. Of those that wait for none the one with the longest path
+  // to the root comes first. Tasks of a wave can run concurrently once all earlier waves are done;
+  // the largest come first. Subtrees are the first wave, the fronts above them one wave per level.
+  std::span<const Task> tasks() const { return tasks_; }
+  const TaskOrder& task_order() const { return task_order_; }
   int num_waves() const { return static_cast<int>(wave_start_.size()) - 1; }
   std::span<const Task> wave(int w) const {
     return std::span(tasks_).subspan(wave_start_[w], wave_start_[w + 1] - wave_start_[w]);
@@ -153,6 +157,7 @@ class EliminationPlan {
   std::vector<MatrixBlock> matrix_blocks_;
   std::vector<RowRun> runs_;
   std::vector<Task> tasks_;
+  TaskOrder task_order_;
   std::vector<int> wave_start_{0};
   std::vector<int> order_;
   std::vector<int> order_row_start_;

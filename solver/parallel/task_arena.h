@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "solver/parallel/sharing_balance.h"
+#include "solver/parallel/task_order.h"
 
 namespace sap {
 
@@ -54,6 +55,16 @@ class TaskArena {
     RunLoop(count, /*ascending=*/false, &Call<std::remove_reference_t<Body>>, Context(body));
   }
 
+  // Calls body(i) for every task i of the order once those that it waits for are done, and returns
+  // when all are. No thread waits for a task to be ready: they share the tasks that wait for none,
+  // and one that has done the last task that another waited for goes on with that one. It may share
+  // parts of it in a loop of its own. `state` has an entry per task, to be worked in.
+  // An exception ends it as it ends a loop.
+  template <typename Body>
+  void ParallelForTasks(const TaskOrder& order, int* state, Body&& body) {
+    RunTasks(order, state, &Call<std::remove_reference_t<Body>>, Context(body));
+  }
+
   // True if helper threads are awake or being woken: then even short loops gain by them.
   bool has_helpers() const;
 
@@ -74,6 +85,8 @@ class TaskArena {
     return const_cast<void*>(static_cast<const void*>(&body));
   }
   void RunLoop(int count, bool ascending, void (*body)(void* context, int index), void* context);
+  void RunTasks(const TaskOrder& order, int* state, void (*body)(void* context, int index),
+                void* context);
   bool SendHelper();
 
   const int num_threads_;

@@ -24,8 +24,10 @@ class Replay {
         loop_s_(loop_s),
         loops_(graph.loops.size()),
         tasks_(graph.tasks.size()),
+        missing_(graph.tasks.size()),
         frames_(threads),
         waits_for_(threads, kNone) {
+    std::ranges::transform(graph.tasks, missing_.begin(), &TaskGraph::Task::num_before);
     for (int thread = threads - 1; thread > 0; --thread) idle_.push_back(thread);
   }
 
@@ -76,6 +78,7 @@ class Replay {
   struct Claimed {
     int in_loop;
     bool opened_it;
+    std::vector<int> ready{};  // tasks that have waited for those which the thread has done
   };
   // A task that a thread is in.
   struct Frame {
@@ -85,7 +88,11 @@ class Replay {
   };
   using Event = std::pair<double, int>;  // time, thread
 
-  bool HasTasks(int loop) const { return loops_[loop].next < graph_.loops[loop].tasks.size(); }
+  bool HasTasks(int loop) const {
+    const std::vector<int>& tasks = graph_.loops[loop].tasks;
+    const size_t next = loops_[loop].next;
+    return next < tasks.size() && graph_.tasks[tasks[next]].num_before == 0;
+  }
 
   void Schedule(int thread, double now) {
     const Frame& frame = frames_[thread].back();
@@ -122,7 +129,15 @@ class Replay {
     }
     tasks_[frame.task].end_s = now;
     frames_[thread].pop_back();
-    if (frame.from.in_loop != kNone) EndTask(frame.from, thread, now);
+    if (frame.from.in_loop == kNone) return;
+    Claimed from = frame.from;
+    for (const int next : task.next) {
+      if (--missing_[next] == 0) from.ready.push_back(next);
+    }
+    if (from.ready.empty()) return EndTask(from, thread, now);
+    const int next = from.ready.back();
+    from.ready.pop_back();
+    Start(next, from, thread, now);
   }
 
   // Threads without work join a loop that was opened.
@@ -191,10 +206,21 @@ class Replay {
       PartOfTime& part = parts_[graph_.loops[loop].body];
       part.serial_s += state.opened_s - since;
       since = state.closed_s;
-      const int last = *std::ranges::max_element(
-          tasks, std::ranges::less(), [this](int of_loop) { return tasks_[of_loop].end_s; });
-      part.loop_s += tasks_[last].begin_s - state.opened_s + state.closed_s - tasks_[last].end_s;
-      AddTask(last, graph_.loops[loop].body);
+      const auto end = [this](int of_loop) { return tasks_[of_loop].end_s; };
+      int last = *std::ranges::max_element(tasks, std::ranges::less(), end);
+      part.loop_s += state.closed_s - tasks_[last].end_s;
+      while (true) {
+        AddTask(last, graph_.loops[loop].body);
+        const double begin_s = tasks_[last].begin_s;
+        const auto before = std::ranges::find_if(tasks, [&](int of_loop) {
+          return std::ranges::find(graph_.tasks[of_loop].next, last) !=
+                     graph_.tasks[of_loop].next.end() &&
+                 end(of_loop) == begin_s;
+        });
+        if (before == tasks.end()) break;
+        last = *before;
+      }
+      part.loop_s += tasks_[last].begin_s - state.opened_s;
     }
     parts_[body].loop_s += tasks_[task].end_s - since;
   }
@@ -203,6 +229,7 @@ class Replay {
   const double loop_s_;
   std::vector<LoopState> loops_;
   std::vector<TaskTimes> tasks_;
+  std::vector<int> missing_;                 // by task: of those that it waits for
   std::map<const void*, PartOfTime> parts_;  // by body
   std::vector<std::vector<Frame>> frames_;   // by thread, the innermost last
   std::vector<int> open_;                    // in the order in which they were opened
@@ -233,7 +260,7 @@ double Work(const TaskGraph& graph) {
 }
 
 double CriticalPath(const TaskGraph& graph) {
-  // A task is recorded before those of its loops.
+  // A task is recorded before those of its loops and those that wait for it.
   std::vector<double> path(graph.tasks.size());
   for (size_t i = graph.tasks.size(); i-- > 0;) {
     path[i] = OwnTime(graph.tasks[i]);
@@ -244,6 +271,9 @@ double CriticalPath(const TaskGraph& graph) {
       }
       path[i] += longest;
     }
+    double longest = 0;
+    for (const int next : graph.tasks[i].next) longest = std::max(longest, path[next]);
+    path[i] += longest;
   }
   return path.empty() ? 0 : path[0];
 }

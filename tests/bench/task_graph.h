@@ -2,7 +2,8 @@
 // would take for them.
 //
 // A task is one index of a loop. It runs for some time, opens a loop and waits for it, runs on. The
-// first task is the whole solve.
+// first task is the whole solve. Tasks of a loop may wait for others of it (solver/parallel/
+// task_order.h): the thread that has done the last of these goes on with the one that waited.
 #pragma once
 
 #include <vector>
@@ -17,10 +18,13 @@ struct TaskGraph {
   };
   struct Task {
     std::vector<OpenedLoop> loops;
-    double after_s{0};  // the last of its loops
+    double after_s{0};        // the last of its loops
+    std::vector<int> next{};  // tasks that wait for it
+    int num_before{0};        // tasks that it waits for
   };
   struct Loop {
-    std::vector<int> tasks;     // in the order in which they are claimed
+    // In the order in which they are claimed; then those that wait for others.
+    std::vector<int> tasks;
     const void* body{nullptr};  // the function that it calls, the name of the loop
   };
 

@@ -97,6 +97,38 @@ TEST(TaskGraphTest, PartsOfALoopWithinATaskAreThoseOfItsBody) {
   EXPECT_EQ(of_outer, 2);
 }
 
+// A loop of five tasks: 1 and 2 take 4 and 1; 3 waits for 2 and takes 6, 4 for 1 and 3, 5 for none.
+TaskGraph OrderedTasks() {
+  TaskGraph graph;
+  graph.tasks = {{.loops = {{1, 0}}, .after_s = 2}};
+  for (const double time : {4, 1, 6, 3, 5}) graph.tasks.push_back({.loops = {}, .after_s = time});
+  graph.tasks[1].next = {4};
+  graph.tasks[2].next = {3};
+  graph.tasks[3].next = {4};
+  graph.tasks[3].num_before = 1;
+  graph.tasks[4].num_before = 2;
+  graph.loops = {{{1, 2, 5, 3, 4}}};
+  return graph;
+}
+
+// On two threads 1, then 5 on one; 2, 3 and 4 on the other.
+TEST(TaskGraphTest, AThreadGoesOnWithTheTaskThatWaitedForTheOneItHasDone) {
+  EXPECT_EQ(CriticalPath(OrderedTasks()), 1 + 1 + 6 + 3 + 2);
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 1, 0), Work(OrderedTasks()));
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 2, 0), 1 + 10 + 2);
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 3, 0), 1 + 10 + 2);
+}
+
+TEST(TaskGraphTest, PartsOfTasksThatWaitForOthersAddUpToo) {
+  TaskGraph graph = OrderedTasks();
+  const int body = 0;
+  graph.loops[0].body = &body;
+  double sum = 0;
+  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, 0))
+    sum += part.serial_s + part.loop_s;
+  EXPECT_EQ(sum, ReplayedTime(graph, 2, 0));
+}
+
 TEST(TaskGraphTest, OfTwoRecordingsTheLesserTimeOfEachTaskIsKept) {
   TaskGraph graph = OneLoop(3, 3, 2, 5);
   KeepLeastTimes(OneLoop(3, 4, 1, 6), &graph);

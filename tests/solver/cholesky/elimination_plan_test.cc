@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "solver/cholesky/elimination_tree.h"
@@ -275,7 +278,55 @@ TEST(EliminationPlanTest, EveryFrontIsInOneTaskThatWaitsForItsChildren) {
   }
 }
 
-// Updates that exist at the same time do not overlap, whatever the order of tasks in a wave.
+// [f] the task of the front.
+std::vector<int> TaskOfFronts(const EliminationPlan& plan) {
+  std::vector<int> task_of(plan.num_fronts(), -1);
+  for (int t = 0; t < plan.task_order().size(); ++t) {
+    for (int f = plan.tasks()[t].front_begin; f < plan.tasks()[t].front_end; ++f) task_of[f] = t;
+  }
+  return task_of;
+}
+
+TEST(EliminationPlanTest, TasksWaitForThoseOfTheChildrenAndTheLongestPathBeginsFirst) {
+  std::vector<PatternData> patterns = Patterns();
+  patterns.push_back(test::Pile(800, 5.5, 1));
+  for (const PatternData& data : patterns) {
+    const EliminationPlan plan = EliminationPlan::Make(data.pattern());
+    const TaskOrder& order = plan.task_order();
+    const std::vector<int> task_of = TaskOfFronts(plan);
+    std::multiset<std::pair<int, int>> expected, waits;
+    for (int f = 0; f < plan.num_fronts(); ++f) {
+      const int parent = plan.fronts()[f].parent;
+      if (parent < 0 || task_of[parent] == task_of[f]) continue;
+      expected.emplace(task_of[f], task_of[parent]);
+    }
+    std::vector<int> num_before(order.size(), 0);
+    for (int t = 0; t < order.size(); ++t) {
+      for (const int next : order.waiting_for(t)) waits.emplace(t, next);
+      for (const int next : order.waiting_for(t)) ++num_before[next];
+    }
+    EXPECT_EQ(waits, expected);
+    EXPECT_EQ(order.num_before, num_before);
+    double longest = std::numeric_limits<double>::infinity();
+    for (const int first : order.first) {
+      EXPECT_EQ(num_before[first], 0);
+      double path = 0;  // up to the root
+      for (int t = first;;) {
+        path += plan.tasks()[t].cost;
+        if (order.waiting_for(t).empty()) break;
+        t = order.waiting_for(t).back();
+      }
+      if (order.waiting_for(first).size() == 1) {
+        EXPECT_LE(path, longest * (1 + 1e-12));
+        longest = path;
+      }
+    }
+    EXPECT_EQ(static_cast<int>(order.first.size()), std::ranges::count(num_before, 0));
+  }
+}
+
+// Updates that exist at the same time do not overlap, whatever the order of tasks that do not wait
+// for one another.
 TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
   const EliminationPlan plan = EliminationPlan::Make(test::Pile(800, 5.5, 1).pattern());
   ASSERT_GT(plan.num_waves(), 2);
@@ -285,27 +336,26 @@ TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
     const auto end = [&](int f) { return start(f) + UpdateEntries(fronts[f].updates); };
     return start(a) < end(b) && start(b) < end(a);
   };
-  std::vector<int> wave_of(plan.num_fronts(), -1);
-  std::vector<int> task_of(plan.num_fronts(), -1);
-  int num_tasks = 0;
-  for (int w = 0; w < plan.num_waves(); ++w) {
-    for (const EliminationPlan::Task& task : plan.wave(w)) {
-      for (int f = task.front_begin; f < task.front_end; ++f) {
-        wave_of[f] = w;
-        task_of[f] = num_tasks;
-      }
-      ++num_tasks;
+  const std::vector<int> task_of = TaskOfFronts(plan);
+  // [t][u] whether u waits for t, or for one that does.
+  const TaskOrder& order = plan.task_order();
+  std::vector<std::vector<bool>> before(order.size(), std::vector<bool>(order.size(), false));
+  for (int t = order.size(); t-- > 0;) {
+    for (const int next : order.waiting_for(t)) {
+      before[t][next] = true;
+      for (int u = 0; u < order.size(); ++u) before[t][u] = before[t][u] || before[next][u];
     }
   }
-  // An update lives from the wave of its front to the wave of its parent; in one task fronts run in
-  // ascending order.
+  // An update lives until the front of its parent is done; in one task fronts run in ascending
+  // order.
+  const auto ends_before = [&](int a, int b) {
+    const int parent = fronts[a].parent;
+    return task_of[parent] == task_of[b] ? parent < b : before[task_of[parent]][task_of[b]];
+  };
   for (int a = 0; a < plan.num_fronts(); ++a) {
     for (int b = a + 1; b < plan.num_fronts(); ++b) {
       if (fronts[a].parent < 0 || fronts[b].parent < 0) continue;
-      const bool together = task_of[a] == task_of[b] ? fronts[a].parent >= b
-                                                     : wave_of[a] <= wave_of[fronts[b].parent] &&
-                                                           wave_of[b] <= wave_of[fronts[a].parent];
-      if (together) {
+      if (!ends_before(a, b) && !ends_before(b, a)) {
         EXPECT_FALSE(overlap(a, b)) << a << ' ' << b;
       }
     }

@@ -130,6 +130,24 @@ TEST_P(LoopExceptionsTest, IndicesThatHaveNotBegunAreLeftOut) {
   }
 }
 
+// One of three chains of tasks fails in its middle.
+TEST_P(LoopExceptionsTest, TasksThatWaitForOneThatFailedAreLeftOut) {
+  const TaskOrder order{
+      {0, 1, 2}, {0, 0, 0, 1, 1, 1, 1, 1, 1}, {0, 1, 2, 3, 4, 5, 6, 6, 6, 6}, {3, 4, 5, 6, 7, 8}};
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<int> state(order.size());
+    std::vector<std::atomic<int>> done(order.size());
+    const auto body = [&](int task) {
+      if (task == 4) throw std::runtime_error("in the middle");
+      ++done[task];
+    };
+    EXPECT_THROW(arena_.ParallelForTasks(order, state.data(), body), std::runtime_error);
+    EXPECT_EQ(done[1], 1);
+    EXPECT_EQ(done[7], 0);
+  }
+  ExpectCorrectLoops();
+}
+
 TEST_P(LoopExceptionsTest, ThatOfAnInnerLoopPassesThroughTheOuterOne) {
   for (int round = 0; round < kRounds; ++round) {
     std::atomic<int> passed{0};

@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -191,6 +193,83 @@ TEST(TaskArenaTest, WithOneThreadEverythingRunsOnTheCaller) {
     order.push_back(i);
   });
   EXPECT_EQ(order, std::vector<int>({0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+// Task i waits for up to three of those before it.
+TaskOrder RandomOrder(int count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<std::vector<int>> after(count);
+  TaskOrder order;
+  order.num_before.assign(count, 0);
+  for (int i = 1; i < count; ++i) {
+    const int number = static_cast<int>(random() % 4);
+    for (int k = 0; k < number; ++k, ++order.num_before[i]) after[random() % i].push_back(i);
+  }
+  order.after_start.assign(1, 0);
+  for (int i = 0; i < count; ++i) {
+    if (order.num_before[i] == 0) order.first.push_back(i);
+    order.after.insert(order.after.end(), after[i].begin(), after[i].end());
+    order.after_start.push_back(static_cast<int>(order.after.size()));
+  }
+  return order;
+}
+
+TEST(TaskArenaTest, EveryTaskIsDoneOnceAfterThoseItWaitsFor) {
+  for (const int threads : {1, 2, 3, 7, 16}) {
+    TaskArena arena(threads, Sharing::kAlways);
+    for (unsigned seed = 0; seed < 50; ++seed) {
+      const TaskOrder order = RandomOrder(static_cast<int>(seed) * 7, seed);
+      std::vector<int> state(order.size());
+      std::vector<int> missing = order.num_before;  // not atomic: what came before is seen
+      std::vector<std::atomic<int>> done(order.size());
+      std::mutex mutex;
+      arena.ParallelForTasks(order, state.data(), [&](int task) {
+        const std::lock_guard lock(mutex);
+        EXPECT_EQ(missing[task], 0);
+        EXPECT_EQ(++done[task], 1);
+        for (const int next : order.waiting_for(task)) --missing[next];
+      });
+      for (int i = 0; i < order.size(); ++i) EXPECT_EQ(done[i], 1) << i;
+    }
+  }
+}
+
+// What a task has written is seen by the one that waited for it.
+TEST(TaskArenaTest, ATaskSeesWhatThoseBeforeItWrote) {
+  constexpr int kLeaves = 1000;
+  // A binary tree: task i >= kLeaves waits for two.
+  TaskOrder order;
+  for (int i = 0; i < kLeaves; ++i) order.first.push_back(i);
+  order.num_before.assign(2 * kLeaves - 1, 2);
+  std::fill_n(order.num_before.begin(), kLeaves, 0);
+  for (int i = 0; i < 2 * kLeaves - 1; ++i) {
+    order.after_start.push_back(i);
+    if (i < 2 * kLeaves - 2) order.after.push_back(kLeaves + i / 2);
+  }
+  order.after_start.push_back(2 * kLeaves - 2);
+  TaskArena arena(3, Sharing::kAlways);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<int> state(order.size());
+    std::vector<int> leaves(order.size(), 1);
+    arena.ParallelForTasks(order, state.data(), [&](int task) {
+      if (task < kLeaves) return;
+      leaves[task] = leaves[2 * (task - kLeaves)] + leaves[2 * (task - kLeaves) + 1];
+    });
+    EXPECT_EQ(leaves.back(), kLeaves);
+  }
+}
+
+// Task 2 waits for task 1 alone, and meets task 0 while that is still busy.
+TEST(TaskArenaTest, ATaskBeginsWhileOthersThatItDoesNotWaitForAreBusy) {
+  const TaskOrder order{{0, 1}, {0, 0, 1}, {0, 0, 1, 1}, {2}};
+  TaskArena arena(2, Sharing::kAlways);
+  Barrier barrier(2);
+  std::atomic<int> met{0};
+  std::vector<int> state(order.size());
+  arena.ParallelForTasks(order, state.data(), [&](int task) {
+    if (task != 1) met += barrier.ArriveAndWait() ? 1 : 0;
+  });
+  EXPECT_EQ(met, 2);
 }
 
 TEST(TaskArenaTest, NestedLoopsFinish) {
