@@ -8,10 +8,10 @@ namespace {
 
 constexpr int kFour = kNumLanes<double>;
 
-// Whether parts from this one on are the only ones of four rows, full and of one tree. Rows are
-// sorted by their first tree, and full parts are numbered in their order.
+// Whether parts from this full one on are the only ones of four rows, full and of one tree. Rows
+// are sorted by their first tree, and full parts are numbered in their order.
 bool AreFourFullRows(const RowPart* part, const RowPart* end) {
-  if (end - part < kFour || !part->is_full()) return false;
+  if (end - part < kFour) return false;
   const RowPart& last = part[kFour - 1];
   return last.full == part->full + kFour - 1 && last.row == part->row + kFour - 1 &&
          last.slot == part->slot && (end - part == kFour || part[kFour].row != last.row);
@@ -27,56 +27,62 @@ Lanes4 MultiplyFour(const double* J, const double* v) {
   return sum;
 }
 
-}  // namespace
-
-void RowJacobians::SetRow(const Layout& layout, int row, const double* coefficients) {
-  const std::span<const RowPart> parts = layout.parts_of_row(row);
-  const double* const __restrict from = coefficients - parts.front().entry_begin;
-  double* const __restrict J = J_.data();
-  for (const RowPart& part : parts) {
-    const int64_t end = part.entry_end;
-    if (!part.is_full()) {
-      for (int64_t e = part.entry_begin; e < end; ++e) J[e] = from[e];
+// J v of rows of which the first is full. A function of its own, so that loops over other rows have
+// the registers that this takes.
+template <typename Entries>
+[[gnu::noinline]] void MultiplyFullRows(const Entries& entries, const RowLayout& layout,
+                                        const int* velocity_start, int begin, int end,
+                                        const double* u, LawVector<1>* v_c) {
+  const RowPart* const end_of_parts = layout.parts().data() + layout.parts().size();
+  for (int row = begin; row < end;) {
+    const std::span<const RowPart> parts = layout.parts_of_row(row);
+    const RowPart& first = parts.front();
+    if (first.is_full() && end - row >= kFour && AreFourFullRows(&first, end_of_parts)) {
+      Store(v_c[row].data(), MultiplyFour(entries.FullRow(first), u + velocity_start[first.slot]));
+      row += kFour;
       continue;
     }
-    double* const full = full_.data() + static_cast<ptrdiff_t>(kColumns) * part.full;
-    Store(full, Lanes4{});
-    Store(full + 4, Lanes2{});
-    const int* const dof = layout.dof().data();
-    for (int64_t e = part.entry_begin; e < end; ++e) full[dof[e]] = J[e] = from[e];
+    double sum = 0;
+    for (const RowPart& part : parts) {
+      sum += entries.Product(part, u + velocity_start[part.slot]);
+    }
+    v_c[row++] = {sum};
   }
+}
+
+}  // namespace
+
+void RowJacobians::SetFull(const Layout& layout, const RowPart& part) {
+  double* const full = full_.data() + static_cast<ptrdiff_t>(kColumns) * part.full;
+  Store(full, Lanes4{});
+  Store(full + 4, Lanes2{});
+  EntriesOf(layout).ForEach(part, [&](int dof, double J) { full[dof] = J; });
 }
 
 void RowJacobians::Multiply(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                             const double* u, LawVector<1>* v_c) const {
-  if (begin == end) return;
   const Entries entries = EntriesOf(layout);
   const int* const velocity_start = graph.velocity_start().data();
-  const RowPart* part = layout.parts_of_row(begin).data();
-  const RowPart* const end_of_parts =
-      layout.parts_of_row(end - 1).data() + layout.parts_of_row(end - 1).size();
-  while (part != end_of_parts) {
-    const int row = part->row;
-    if (AreFourFullRows(part, end_of_parts)) {
-      Store(v_c[row].data(), MultiplyFour(entries.FullRow(*part), u + velocity_start[part->slot]));
-      part += kFour;
-      continue;
-    }
+  if (begin < end && layout.parts_of_row(begin).front().is_full()) {
+    return MultiplyFullRows(entries, layout, velocity_start, begin, end, u, v_c);
+  }
+  for (int row = begin; row < end; ++row) {
     double sum = 0;
-    do {
-      sum += entries.Product(*part, u + velocity_start[part->slot]);
-    } while (++part != end_of_parts && part->row == row);
+    for (const RowPart& part : layout.parts_of_row(row)) {
+      sum += entries.Product(part, u + velocity_start[part.slot]);
+    }
     v_c[row] = {sum};
   }
 }
 
+template <typename Size>
 void RowJacobians::AddTransposed(const Layout& layout, Sides sides, const LawVector<1>* gamma,
                                  double* f) const {
   const Entries entries = EntriesOf(layout);
   const RowPart* const parts = layout.parts().data();
   for (const int p : sides) {
     const double impulse = gamma[parts[p].row][0];
-    if (parts[p].is_full()) {
+    if (std::is_same_v<Size, SixDofs> && parts[p].is_full()) {
       AddSix(SixLanes(entries.FullRow(parts[p])) * impulse, f);
       continue;
     }
@@ -84,6 +90,7 @@ void RowJacobians::AddTransposed(const Layout& layout, Sides sides, const LawVec
   }
 }
 
+template <typename Size>
 void RowJacobians::AddTransposedSizes(const Layout& layout, Sides sides, const LawVector<1>* errors,
                                       double roundoff, const LawVector<1>* gamma,
                                       double* error) const {
@@ -92,7 +99,7 @@ void RowJacobians::AddTransposedSizes(const Layout& layout, Sides sides, const L
   for (const int p : sides) {
     const int row = parts[p].row;
     const double size = errors[row][0] + roundoff * std::abs(gamma[row][0]);
-    if (parts[p].is_full()) {
+    if (std::is_same_v<Size, SixDofs> && parts[p].is_full()) {
       const SixLanes full(entries.FullRow(parts[p]));
       AddSix(SixLanes(Abs(full.head), Abs(full.tail)) * size, error);
       continue;
@@ -100,5 +107,14 @@ void RowJacobians::AddTransposedSizes(const Layout& layout, Sides sides, const L
     entries.ForEach(parts[p], [&](int dof, double J) { error[dof] += std::abs(J) * size; });
   }
 }
+
+template void RowJacobians::AddTransposed<int>(const Layout&, Sides, const LawVector<1>*,
+                                               double*) const;
+template void RowJacobians::AddTransposed<SixDofs>(const Layout&, Sides, const LawVector<1>*,
+                                                   double*) const;
+template void RowJacobians::AddTransposedSizes<int>(const Layout&, Sides, const LawVector<1>*,
+                                                    double, const LawVector<1>*, double*) const;
+template void RowJacobians::AddTransposedSizes<SixDofs>(const Layout&, Sides, const LawVector<1>*,
+                                                        double, const LawVector<1>*, double*) const;
 
 }  // namespace sap

@@ -43,7 +43,16 @@ class RowJacobians {
   // The coefficient of an entry.
   double at(int64_t entry) const { return J_.data()[entry]; }
   // Sets those of a row.
-  void SetRow(const Layout& layout, int row, const double* coefficients);
+  void SetRow(const Layout& layout, int row, const double* coefficients) {
+    const std::span<const RowPart> parts = layout.parts_of_row(row);
+    const int64_t begin = parts.front().entry_begin;
+    for (int64_t e = begin; e < parts.back().entry_end; ++e) {
+      J_.data()[e] = coefficients[e - begin];
+    }
+    for (const RowPart& part : parts) {
+      if (part.is_full()) SetFull(layout, part);
+    }
+  }
 
   template <typename Vectors>
   void Velocities(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
@@ -73,7 +82,7 @@ class RowJacobians {
     if constexpr (std::is_same_v<Size, OneDof>) {
       ForEntries(layout, sides, [&](int row, double J) { *f += J * gamma.At(row)[0]; });
     } else {
-      if (!sides.empty()) AddTransposed(layout, sides, gamma.values.data(), f);
+      if (!sides.empty()) AddTransposed<Size>(layout, sides, gamma.values.data(), f);
     }
   }
 
@@ -87,7 +96,8 @@ class RowJacobians {
       });
     } else {
       if (sides.empty()) return;
-      AddTransposedSizes(layout, sides, errors.values.data(), roundoff, gamma.values.data(), error);
+      AddTransposedSizes<Size>(layout, sides, errors.values.data(), roundoff, gamma.values.data(),
+                               error);
     }
   }
   static int NumImpulseTerms(const Layout& layout, int slot) {
@@ -103,23 +113,7 @@ class RowJacobians {
         if (G_row != 0) *H += G_row * J * J;
       });
     } else {
-      AddDiagonalBlock(layout, sides, static_cast<int>(n), G, stop, H);
-    }
-  }
-  template <typename Matrices>
-  [[gnu::noinline]] void AddDiagonalBlock(const Layout& layout, Sides sides, int n,
-                                          const Matrices& G, const StopToken& stop,
-                                          double* H) const {
-    const Entries entries = EntriesOf(layout);
-    const RowPart* const parts = layout.parts().data();
-    for (const int p : sides) {
-      if (n > kUnpolledDofs && stop.Requested()) return;
-      const double G_row = G.At(parts[p].row)(0, 0);
-      if (parts[p].is_full()) {
-        entries.AddFullProducts(parts[p], G_row, H);
-      } else {
-        entries.AddProducts(parts[p], parts[p], n, G_row, H);
-      }
+      AddProductsOfTree(layout, sides, n, G, stop, H);
     }
   }
 
@@ -175,11 +169,6 @@ class RowJacobians {
     }
     double Product(const RowPart& part, const double* v) const {
       double sum = 0;
-      if (part.is_full()) {
-        const double* const row = FullRow(part);
-        for (int i = 0; i < kColumns; ++i) sum += row[i] * v[i];
-        return sum;
-      }
       ForEach(part, [&](int i, double J_i) { sum += J_i * v[i]; });
       return sum;
     }
@@ -214,12 +203,33 @@ class RowJacobians {
     const double* const J = J_.data();
     for (const int p : sides) body(parts[p].row, J[parts[p].entry_begin]);
   }
+  // Only where a tree has six degrees of freedom are parts asked whether they are full.
+  template <typename Matrices, typename Size>
+  [[gnu::noinline]] void AddProductsOfTree(const Layout& layout, Sides sides, Size n,
+                                           const Matrices& G, const StopToken& stop,
+                                           double* H) const {
+    const Entries entries = EntriesOf(layout);
+    const RowPart* const parts = layout.parts().data();
+    for (const int p : sides) {
+      if (n > kUnpolledDofs && stop.Requested()) return;
+      const double G_row = G.At(parts[p].row)(0, 0);
+      if (std::is_same_v<Size, SixDofs> && parts[p].is_full()) {
+        entries.AddFullProducts(parts[p], G_row, H);
+      } else {
+        entries.AddProducts(parts[p], parts[p], n, G_row, H);
+      }
+    }
+  }
+  // Copies the entries of a part to its full row.
+  void SetFull(const Layout& layout, const RowPart& part);
   // v_c := J u for rows [begin, end).
   void Multiply(const ConstraintGraph& graph, const Layout& layout, int begin, int end,
                 const double* u, LawVector<1>* v_c) const;
   // f += J' gamma of one tree, over some of its sides.
+  template <typename Size>
   void AddTransposed(const Layout& layout, Sides sides, const LawVector<1>* gamma, double* f) const;
   // error += |J|' (errors + roundoff |gamma|) of the same.
+  template <typename Size>
   void AddTransposedSizes(const Layout& layout, Sides sides, const LawVector<1>* errors,
                           double roundoff, const LawVector<1>* gamma, double* error) const;
 
