@@ -305,7 +305,7 @@ TEST(RequestHandlerTest, AProblemOverTheMemoryLimitIsRefusedWithBothSizesAndNoOt
       << refused.error().message;
   EXPECT_EQ(metrics.refusals().at("SOLVE_MEMORY"), 1u);
   EXPECT_TRUE(handler.Solve(BlockRequest(3), CallContext(), &response).has_value());
-  config.max_solve_memory_mib = 64;
+  config.max_solve_memory_mib = 128;
   EXPECT_TRUE(
       test::BlockingHandler(config).Solve(BlockRequest(10), CallContext(), &response).has_value());
 }
