@@ -13,7 +13,7 @@ void ForTrees(const ContactProblem& problem, const ConstraintGraph& graph, int i
   const IslandRange& range = graph.island_ranges()[island];
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int tree = graph.islands().tree_of_slot()[slot];
-    ForTreeSize(graph.dofs()[slot], [&](int dofs) {
+    ForTreeSize(graph.dofs()[slot], [&](auto dofs) {
       body(problem.velocity_start()[tree], graph.velocity_start()[slot], dofs);
     });
   }

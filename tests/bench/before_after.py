@@ -312,8 +312,8 @@ def main() -> None:
     both = Both(Side(sides[0], "before"), Side(sides[1], "after"))
     arguments.out.mkdir(parents=True, exist_ok=True)
     tables = []
-    for name in PROBLEMS if arguments.names != arguments.wanted and not arguments.problems else ():
-        if name not in arguments.names:
+    if not arguments.wanted and not arguments.problems:
+        for name in sorted(set(PROBLEMS) - set(arguments.names)):
             print(f"left out, {name}: it is not in tests/data, and SAP_PROBLEMS_DIR has none")
     with read_by_both(problem_files()):
         tables.append(solves(both, arguments.names, arguments.threads, arguments.rounds))
