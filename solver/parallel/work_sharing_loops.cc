@@ -93,8 +93,9 @@ thread_local Inside inside;
 
 }  // namespace
 
-// How the indices of a loop are divided into ranges.
-struct WorkSharingLoops::Shape {
+// How the indices of a loop are divided into ranges. Aligned by its size: an atomic of less is a
+// call into libatomic where Clang compiles it.
+struct alignas(8) WorkSharingLoops::Shape {
   int count;
   uint16_t num_ranges;
   uint8_t opener;  // its rank
