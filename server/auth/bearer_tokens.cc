@@ -42,11 +42,8 @@ tl::expected<std::unique_ptr<BearerTokens>, std::string> BearerTokens::Open(
     std::mutex mutex;
     std::unique_lock lock(mutex);
     std::condition_variable_any wake;
-    while (true) {
-      wake.wait_for(lock, stop, kBetweenChecks, [] { return false; });
-      if (stop.stop_requested()) return;
-      tokens->Refresh();
-    }
+    const auto stopped = [&stop] { return stop.stop_requested(); };
+    while (!wake.wait_for(lock, stop, kBetweenChecks, stopped)) tokens->Refresh();
   });
   return self;
 }

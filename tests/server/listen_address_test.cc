@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <filesystem>
 #include <string>
 
 #include "tests/support/child_process.h"
@@ -28,15 +31,15 @@ TEST(ListenAddressTest, AHalfOpenBracketIsNotLocal) { EXPECT_FALSE(IsLocal("[::1
 
 constexpr const char* kTaken = "another server uses this address";
 
-// A socket that listens on a free port of the IPv4 loopback.
+// A socket that listens on a free port of the loopback.
 class Listener {
  public:
-  Listener() : fd_(*BindTcp("127.0.0.1:0")) {
+  explicit Listener(const std::string& address = "127.0.0.1:0") : fd_(*BindTcp(address)) {
     EXPECT_EQ(listen(fd_, 1), 0);
-    sockaddr_in name{};
+    sockaddr_in6 name{};  // as of IPv4, it has its port there too
     socklen_t length = sizeof name;
     EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&name), &length), 0);
-    port_ = std::to_string(ntohs(name.sin_port));
+    port_ = std::to_string(ntohs(name.sin6_port));
   }
   ~Listener() { close(fd_); }
   Listener(const Listener&) = delete;
@@ -65,21 +68,90 @@ TEST(ListenAddressTest, APortThatIsListenedOnIsTaken) {
   }
 }
 
+// All addresses are 0.0.0.0, which is free then, and [::]. A host without IPv6 has one loopback.
+TEST(ListenAddressTest, APortOfTheIpv6LoopbackIsTakenForAllAddresses) {
+  const Listener listener(WhyNotListen("[::1]:0").empty() ? "[::1]:0" : "127.0.0.1:0");
+  EXPECT_EQ(WhyNotListen("*:" + listener.port()), kTaken);
+}
+
+// A socket by the name of a file.
+class UnixSocket {
+ public:
+  explicit UnixSocket(const std::filesystem::path& path)
+      : path_(path.string()), fd_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0)) {
+    name_.sun_family = AF_UNIX;
+    path_.copy(name_.sun_path, sizeof name_.sun_path - 1);
+  }
+  ~UnixSocket() { close(fd_); }
+  UnixSocket(const UnixSocket&) = delete;
+  UnixSocket& operator=(const UnixSocket&) = delete;
+
+  void Bind() { ASSERT_EQ(bind(fd_, name(), sizeof name_), 0); }
+  void Listen(int backlog) { ASSERT_EQ(listen(fd_, backlog), 0); }
+  // 0, or why not.
+  int Connect() { return connect(fd_, name(), sizeof name_) == 0 ? 0 : errno; }
+  const std::string& path() const { return path_; }
+
+ private:
+  const sockaddr* name() const { return reinterpret_cast<const sockaddr*>(&name_); }
+
+  const std::string path_;
+  const int fd_;
+  sockaddr_un name_{};
+};
+
 // A file that no process listens on is no server: one that was killed leaves its socket.
 TEST(ListenAddressTest, AUnixSocketIsTakenWhileAProcessListensOnIt) {
   const test::TemporaryDirectory directory;
-  const std::string path = (directory / "s").string();
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  path.copy(name.sun_path, sizeof name.sun_path - 1);
-  const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-  ASSERT_EQ(bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+  std::string path;
+  {
+    UnixSocket server(directory / "s");
+    path = server.path();
+    server.Bind();
+    EXPECT_EQ(WhyNotListen("unix:" + path), "");
+    server.Listen(1);
+    EXPECT_EQ(WhyNotListen("unix:" + path), kTaken);
+    EXPECT_EQ(WhyNotListen("unix://" + path), kTaken);
+  }
   EXPECT_EQ(WhyNotListen("unix:" + path), "");
-  ASSERT_EQ(listen(fd, 1), 0);
-  EXPECT_EQ(WhyNotListen("unix:" + path), kTaken);
-  EXPECT_EQ(WhyNotListen("unix://" + path), kTaken);
-  close(fd);
-  EXPECT_EQ(WhyNotListen("unix:" + path), "");
+}
+
+TEST(ListenAddressTest, AUnixSocketThatAcceptsNobodyNowIsTaken) {
+  const test::TemporaryDirectory directory;
+  UnixSocket server(directory / "s");
+  server.Bind();
+  server.Listen(0);
+  UnixSocket first(server.path());
+  ASSERT_EQ(first.Connect(), 0);
+  UnixSocket second(server.path());
+  ASSERT_EQ(second.Connect(), EAGAIN);
+  EXPECT_EQ(WhyNotListen("unix:" + server.path()), kTaken);
+}
+
+// The rights of nobody where this process is root, for whom everything is allowed.
+TEST(ListenAddressTest, AUnixSocketOfAnotherUserIsTaken) {
+  const test::TemporaryDirectory directory;
+  UnixSocket server(directory / "s");
+  server.Bind();
+  server.Listen(1);
+  std::filesystem::permissions(directory / "", std::filesystem::perms::all);
+  std::filesystem::permissions(server.path(), std::filesystem::perms::none);
+  const uid_t user = geteuid();
+  if (user == 0) ASSERT_EQ(seteuid(65534), 0);
+  UnixSocket client(server.path());
+  EXPECT_EQ(client.Connect(), EACCES);
+  EXPECT_EQ(WhyNotListen("unix:" + server.path()), kTaken);
+  ASSERT_EQ(seteuid(user), 0);
+}
+
+TEST(ListenAddressTest, AProcessThatMayOpenNoMoreFilesIsToldSo) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const std::string reason = WhyNotListen("127.0.0.1:0");
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(reason, "Too many open files");
 }
 
 TEST(ListenAddressTest, TheReasonIsThatOfTheSystem) {
