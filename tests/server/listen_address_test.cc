@@ -137,7 +137,7 @@ TEST(ListenAddressTest, AUnixSocketOfAnotherUserIsTaken) {
   std::filesystem::permissions(directory / "", std::filesystem::perms::all);
   std::filesystem::permissions(server.path(), std::filesystem::perms::none);
   const uid_t user = geteuid();
-  if (user == 0) ASSERT_EQ(seteuid(65534), 0);
+  ASSERT_EQ(seteuid(user == 0 ? 65534 : user), 0);
   UnixSocket client(server.path());
   EXPECT_EQ(client.Connect(), EACCES);
   EXPECT_EQ(WhyNotListen("unix:" + server.path()), kTaken);

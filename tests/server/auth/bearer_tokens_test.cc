@@ -198,7 +198,7 @@ TEST_F(BearerTokensTest, TheSameErrorOfAReloadIsLoggedOnce) {
   std::filesystem::remove(directory_ / "tokens");
   ASSERT_TRUE(test::Await([&] { return !log().empty(); }));
   const std::string first = log();
-  // Of two checks at least, a second apart each.
+  // Two checks at least, a second apart, find the file still gone.
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));
   EXPECT_EQ(log(), first);
   Write("bob");
