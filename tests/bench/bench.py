@@ -185,13 +185,15 @@ def robots(bench: Bench) -> Iterator[Table]:
         f"MuJoCo {version()}: robots, all constraints; medians over states, times in us",
         "robot;cone;velocities;rows;contacts;islands;MuJoCo iterations;ours;"
         "MuJoCo warm us;ours warm us;ratio;MuJoCo in step us;ours in step us;its ratio;"
-        "ours new us;check us;session step us;MuJoCo error;our error",
+        "MuJoCo stage us;ours in its place us;its ratio;ours new us;check us;session step us;"
+        "MuJoCo error;our error",
     )
     for name in models.ROBOTS:
         for cone in models.CONES:
             if not bench.wants(f"robots/{name}/{cone}"):
                 continue
             steps = list(timed_steps(bench.solver, name, cone, 60 if bench.full else 30))
+            model = models.load(name, cone)
             if bench.problems is not None:
                 save_to(bench.problems, name, cone, steps[0].problem)
 
@@ -200,6 +202,7 @@ def robots(bench: Bench) -> Iterator[Table]:
 
             with Served(bench.build / "bin", [step.problem for step in steps]) as served:
                 session_s = served.median_step_s()
+            stage_s, replaced_s = (models.stage_seconds(name, model, 150, r) for r in (False, True))
             table.add(
                 name,
                 cone,
@@ -215,6 +218,9 @@ def robots(bench: Bench) -> Iterator[Table]:
                 median(lambda step: 1e6 * step.peer.seconds),
                 median(lambda step: 1e6 * step.ours.first_s),
                 median(lambda step: step.peer.seconds / step.ours.first_s, ".2f"),
+                f"{1e6 * stage_s:.1f}",
+                f"{1e6 * replaced_s:.1f}",
+                f"{stage_s / replaced_s:.2f}",
                 median(lambda step: 1e6 * step.new_s),
                 median(lambda step: 1e6 * step.ours.check_s),
                 f"{1e6 * session_s:.0f}",

@@ -6,9 +6,11 @@ assembled them, by the adapter of the Python client.
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import mujoco
 import numpy as np
 from sap_islands.mujoco import build_problem
 from sap_islands.problem import Problem
+
+from replaced_stage import stage_of
 
 HAND = "gymnasium_robotics/envs/assets/hand/manipulate_block.xml"
 FETCH = "gymnasium_robotics/envs/assets/fetch/pick_and_place.xml"
@@ -109,16 +113,34 @@ class Stage:
     velocity: np.ndarray  # v_0 + dt a
 
 
-def constraint_stage(model: mujoco.MjModel, data: mujoco.MjData) -> Stage:
-    """Runs mj_fwdConstraint; the state is then as before."""
+def constraint_stage(
+    model: mujoco.MjModel, data: mujoco.MjData, run: Callable[[], None] | None = None
+) -> Stage:
+    """Runs mj_fwdConstraint, or what takes its place; the state is then as before."""
+    run = run or functools.partial(mujoco.mj_fwdConstraint, model, data)
     warm_start = data.qacc_warmstart.copy()
     start = time.perf_counter()
-    mujoco.mj_fwdConstraint(model, data)
+    run()
     seconds = time.perf_counter() - start
     data.qacc_warmstart[:] = warm_start
     islands = min(max(1, int(data.nisland)), len(data.solver_niter))
     velocity = data.qvel + model.opt.timestep * data.qacc
     return Stage(seconds, int(data.solver_niter[:islands].max()), velocity)
+
+
+def stage_seconds(name: str, model: mujoco.MjModel, steps: int, replaced: bool) -> float:
+    """Median of the constraint stages of a motion, each right after MuJoCo's others of its step."""
+    robot, data = ROBOTS[name], mujoco.MjData(model)
+    run = stage_of(model, data) if replaced else None
+    seconds = []
+    for control in controls(model, robot, robot.settle + steps):
+        data.ctrl[:] = control
+        assemble(model, data)
+        if data.nefc > 0:
+            seconds.append(constraint_stage(model, data, run).seconds)
+        mujoco.mj_fwdConstraint(model, data)
+        advance(model, data)
+    return statistics.median(seconds[-steps:])
 
 
 def converged_velocity(model: mujoco.MjModel, data: mujoco.MjData) -> np.ndarray:

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+from replaced_stage import load_library, stage_of
 from replaced_steps import SCENES
-from sap_islands.binaries import find_c_library
 from sap_islands.mujoco.native_calls import load_native_calls
 from scipy.optimize import nnls
 from table import Table
@@ -30,7 +30,6 @@ COLUMNS = "side;rows;cones;entries^2;cones x fill;flops;dofs^2;tree cubes;wrong 
 STEPS = (20, 60, 100, 150, 220, 320, 450)
 REPEATS, REPEAT_S, SCENE_S = 7, 0.3, 25.0
 CLEARLY = 0.8  # as in newton_work.cc
-ALWAYS = 8  # SAP_MUJOCO_ALWAYS
 SKIPPED = ("arm", "humanoid")  # islands of fewer dofs than are counted at all
 
 
@@ -63,11 +62,7 @@ class Sample(NamedTuple):
 
 def samples(name: str) -> Iterator[Sample]:
     """Some states of a scene in which constraints act."""
-    library = ctypes.CDLL(find_c_library())
-    solve, count = library.sap_mujoco_solve_constraints, library.sap_mujoco_count_work
-    solve.restype = ctypes.c_int64
-    solve.argtypes = [*[ctypes.c_void_p] * 3, ctypes.c_int32]
-    count.argtypes = [*solve.argtypes, ctypes.POINTER(Work)]
+    count = load_library().sap_mujoco_count_work
     model = SCENES[name]()
     data, copy = mujoco.MjData(model), mujoco.MjData(model)
     begin = time.perf_counter()
@@ -75,13 +70,12 @@ def samples(name: str) -> Iterator[Sample]:
         if step in STEPS and time.perf_counter() - begin < SCENE_S:
             mujoco.mj_copyData(copy, model, data)
             mujoco.mj_forward(model, copy)
-            table, *state, flags = load_native_calls().state(model, copy, False)
             if copy.nefc:
                 mujoco_s = least_s(lambda: mujoco.mj_fwdConstraint(model, copy))
                 mujoco_iterations = int(copy.solver_niter.max())
                 work = Work()
-                count(table, *state, flags, work)
-                ours_s = least_s(lambda: solve(table, *state, flags | ALWAYS))
+                count(*load_native_calls().state(model, copy, False), ctypes.byref(work))
+                ours_s = least_s(stage_of(model, copy))
                 yield Sample(
                     mujoco_s, ours_s, mujoco_iterations, int(copy.solver_niter.max()), work
                 )
