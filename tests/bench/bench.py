@@ -193,7 +193,6 @@ def robots(bench: Bench) -> Iterator[Table]:
             if not bench.wants(f"robots/{name}/{cone}"):
                 continue
             steps = list(timed_steps(bench.solver, name, cone, 60 if bench.full else 30))
-            model = models.load(name, cone)
             if bench.problems is not None:
                 save_to(bench.problems, name, cone, steps[0].problem)
 
@@ -202,7 +201,7 @@ def robots(bench: Bench) -> Iterator[Table]:
 
             with Served(bench.build / "bin", [step.problem for step in steps]) as served:
                 session_s = served.median_step_s()
-            stage_s, replaced_s = (models.stage_seconds(name, model, 150, r) for r in (False, True))
+            stage_s, replaced_s = models.stages_in_turn(name, models.load(name, cone))
             table.add(
                 name,
                 cone,
