@@ -209,3 +209,17 @@ def test_every_example_is_tested() -> None:
     here = Path(__file__).read_text()
     for example in EXAMPLES.glob("*.py"):
         assert example.name in here
+
+
+def test_rope_whose_pull_turns_with_its_links_gains_no_energy_and_hardly_opens(
+    client: sap.Client,
+) -> None:
+    printed = run(
+        "swinging_rope.py", "--server", client.address, "--load", "10", "--ways", "0", "2"
+    )
+    found = re.findall(r"up to ([\d.]+) mm, energy gained at most ([\d.]+) %", printed)
+    (open_gap, gained), (closed_gap, kept) = np.array(found, float)
+    assert open_gap > 100  # as the page about ropes says
+    assert gained > 100
+    assert closed_gap < 10
+    assert kept < 1
