@@ -111,7 +111,7 @@ typedef struct sap_contact_laws {
   size_t struct_size;
   sap_doubles signed_distance;             // [n] m, negative where bodies overlap
   sap_doubles stiffness;                   // [n] N/m
-  sap_doubles relaxation_time;             // [n] s
+  sap_doubles relaxation_time;             // [n] s; 0 where signed_distance > 0
   sap_doubles friction;                    // [n] -
   sap_doubles regularization_t;            // [n] or empty, 1/kg
   sap_doubles regularization_n;            // [n] or empty, 1/kg

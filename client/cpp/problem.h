@@ -50,7 +50,7 @@ struct HuntCrossleyLaw {
 struct ContactLaw {
   double signed_distance{0};                               // phi0, negative in penetration [m]
   double stiffness{0};                                     // k > 0 [N/m]
-  double relaxation_time{0};                               // tau_d [s]
+  double relaxation_time{0};                               // tau_d [s]; 0 where phi0 > 0
   double friction{0};                                      // mu [-]
   std::array<double, 3> surface_velocity{};                // b [m/s]
   std::optional<double> friction_2{};                      // mu along t2; absent: mu

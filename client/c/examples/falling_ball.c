@@ -27,7 +27,8 @@ int main(void) {
   double point[3];
   const double normal[3] = {0, 0, 1};
   double distance;
-  const double stiffness = 1e5, relaxation_time = 0.01, friction = 0.5;
+  const double stiffness = 1e5, friction = 0.5;
+  double relaxation_time;
   sap_contact_laws laws = {.struct_size = sizeof laws};
   laws.signed_distance = (sap_doubles){&distance, 1};
   laws.stiffness = (sap_doubles){&stiffness, 1};
@@ -57,6 +58,7 @@ int main(void) {
   for (int step = 0; step < STEPS; ++step) {
     velocity[2] -= gravity * time_step;
     distance = center[2] - radius;
+    relaxation_time = distance > 0 ? 0 : 0.01;  // or it brakes before touch
     for (int i = 0; i < 3; ++i) point[i] = center[i] - radius * normal[i];
     if (sap_session_step(session, &problem, NULL, NULL, answer) != SAP_OK) {
       fprintf(stderr, "%s\n", sap_answer_error(answer)->message);

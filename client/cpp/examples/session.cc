@@ -32,6 +32,7 @@ int main(int argc, char** argv) {
     ball.free_motion_velocity[2] -= 9.81 * kTimeStep;
     ContactLaw law = rubber;
     law.signed_distance = position[2] - kRadius;
+    if (law.signed_distance > 0) law.relaxation_time = 0;  // or it brakes before touch
     builder.AddBodyContact(builder.AddBody(ball), kWorld, {position[0], 0, 0}, {0, 0, 1}, law);
     Problem problem = builder.Build();
     problem.bodies.body_id = {1};  // the next step finds this velocity by the id

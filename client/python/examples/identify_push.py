@@ -64,6 +64,8 @@ def simulate(client: sap.Client, mass: torch.Tensor, friction: torch.Tensor) -> 
             + TIME_STEP * torch.cat([acceleration, spin_up]),
             "body_contacts.point": corners,
             "body_contacts.signed_distance": corners[:, 2],
+            # Corners above the floor are braked by their distance alone.
+            "body_contacts.relaxation_time": torch.where(corners[:, 2] > 0, 0.0, 0.01),
             "body_contacts.friction": friction,
         }
         velocity = sap_islands.torch.solve(client, problem, inputs).velocity

@@ -71,6 +71,8 @@ def step(client: sap.Client, state: jax.Array, control: jax.Array) -> jax.Array:
         + TIME_STEP * jnp.concatenate([force / MASS, spin_up]),
         "body_contacts.point": corners,
         "body_contacts.signed_distance": corners[:, 2],
+        # Corners above the floor are braked by their distance alone.
+        "body_contacts.relaxation_time": jnp.where(corners[:, 2] > 0, 0.0, 0.02),
     }
     velocity = sap_islands.jax.solve(client, problem, inputs).velocity
     turn = jnp.concatenate([jnp.zeros(1), TIME_STEP / 2 * velocity[3:]])

@@ -202,6 +202,116 @@ def test_target_velocity_makes_a_ball_bounce(client: sap.Client) -> None:
     assert solution.velocity[2] == pytest.approx(impulse / 2.0 - speed, rel=RELATIVE)
 
 
+def solid_ball(v_star: list[float], beta: float, **contact: Any) -> tuple[sap.Problem, float]:
+    """A solid ball of 80 g that reaches the floor in the step, and r = R_n / w_n of its contact."""
+    mass, radius = 0.08, 0.014
+    inertia = 0.4 * mass * radius**2
+    problem = sap.Problem(
+        TIME_STEP,
+        bodies=sap.RigidBodies(
+            mass=mass,
+            inertia=[inertia, inertia, inertia, 0, 0, 0],
+            center_of_mass=[[0, 0, radius]],
+            free_motion_velocity=[v_star],
+        ),
+        body_contacts=sap.BodyContacts(
+            body_a=[0],
+            body_b=[sap.WORLD],
+            point=[[0, 0, 0]],
+            normal=[[0, 0, 1]],
+            stiffness=1e12,
+            relaxation_time=0.0,
+            friction=0.3,
+            **contact,
+        ),
+        regularization=sap.Regularization(beta=beta),
+    )
+    w_t, w_n = 1 / mass + radius**2 / inertia, 1 / mass
+    w = np.sqrt(2 * w_t**2 + w_n**2) / 3
+    return problem, beta**2 / (4 * np.pi**2) * w / w_n
+
+
+@pytest.mark.parametrize("restitution", [1.0, 0.8, 0.5, 0.0])
+@pytest.mark.parametrize(("beta", "short_by"), [(1.0, 0.09), (0.1, 1e-3), (0.01, 1e-5)])
+def test_rebound_falls_short_by_what_the_compliance_takes(
+    client: sap.Client, restitution: float, beta: float, short_by: float
+) -> None:
+    speed = 3.0
+    u = restitution * speed
+    problem, r = solid_ball([0, 0, -speed, 0, 0, 0], beta, target_velocity=[[0, 0, u]])
+    v_n = client.solve(problem, TIGHT).velocity[2]
+    assert v_n == pytest.approx((u - r * speed) / (1 + r), rel=RELATIVE, abs=1e-12)
+    assert abs(v_n / speed - restitution) < short_by
+
+
+@pytest.mark.parametrize("restitution", [1.0, 0.5, 0.0])
+def test_rebound_is_exact_with_a_target_that_has_the_compliance(
+    client: sap.Client, restitution: float
+) -> None:
+    speed = 3.0
+    u = restitution * speed
+    _, r = solid_ball([0.0] * 6, 1.0, target_velocity=[[0, 0, 0]])
+    target = [[0, 0, u + r * (u + speed)]]
+    problem, _ = solid_ball([0, 0, -speed, 0, 0, 0], 1.0, target_velocity=target)
+    assert client.solve(problem, TIGHT).velocity[2] == pytest.approx(u, rel=RELATIVE, abs=1e-10)
+
+
+def cradle(client: sap.Client, gap: float) -> FloatArray:
+    """Speeds of five balls in a row after the first has hit the others with 1 m/s."""
+    count, radius, dt = 5, 0.05, 1e-3
+    inertia = 0.4 * 0.5 * radius**2
+    x, v = np.arange(count) * (2 * radius + gap), np.zeros(count)
+    x[0], v[0] = -0.01, 1.0
+    for _ in range(40):
+        bodies = sap.RigidBodies(
+            mass=np.full(count, 0.5),
+            inertia=[inertia, inertia, inertia, 0, 0, 0],
+            center_of_mass=np.outer(x, [1, 0, 0]),
+            free_motion_velocity=np.outer(v, [1, 0, 0, 0, 0, 0]),
+        )
+        distance, approach = np.diff(x) - 2 * radius, -np.diff(v)
+        closes = (approach > 0) & (distance <= dt * approach)
+        target = np.where(closes, np.maximum(-distance / dt, approach), -distance / dt)
+        contacts = sap.BodyContacts(
+            body_a=np.arange(1, count),
+            body_b=np.arange(count - 1),
+            point=np.outer((x[1:] + x[:-1]) / 2, [1, 0, 0]),
+            normal=[1, 0, 0],
+            stiffness=1e12,
+            relaxation_time=0.0,
+            friction=0.0,
+            target_velocity=np.outer(target, [1, 0, 0]),
+        )
+        regularization = sap.Regularization(beta=0.01)
+        problem = sap.Problem(
+            dt, bodies=bodies, body_contacts=contacts, regularization=regularization
+        )
+        v = client.solve(problem, TIGHT).velocity.reshape(-1, 6)[:, 0].copy()
+        x = x + dt * v
+    return v
+
+
+def test_balls_of_a_cradle_share_the_impulse_only_where_they_touch(client: sap.Client) -> None:
+    assert cradle(client, 0.0) == pytest.approx([-0.6, 0.4, 0.4, 0.4, 0.4], abs=1e-4)
+    assert cradle(client, 2e-3) == pytest.approx([0, 0, 0, 0, 1], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("v_n", "slips", "expected"),
+    [(-2.0, 0.0, -1.5), (-1.4, 0.0, -1.4), (-1.4, 1.0, -1.4), (-0.1, 30.0, -0.1)],
+)
+def test_contact_before_touch_stops_only_what_would_pass_the_gap(
+    client: sap.Client, v_n: float, slips: float, expected: float
+) -> None:
+    gap = 0.015
+    closes = gap + TIME_STEP * v_n <= 0
+    problem, _ = solid_ball([slips, 0, v_n, 0, 0, 0], 0.01, signed_distance=gap)
+    problem.body_contacts.friction = [0.3 if closes else 0.0]
+    solution = client.solve(problem, TIGHT)
+    assert solution.velocity[[0, 2]] == pytest.approx([slips, expected], abs=2e-5)
+    assert np.any(solution.impulse != 0) == closes
+
+
 @pytest.mark.parametrize(("adhesion", "holds"), [(30.0, True), (10.0, False)])
 def test_adhesion_holds_a_ball_that_is_pulled(
     client: sap.Client, adhesion: float, holds: bool

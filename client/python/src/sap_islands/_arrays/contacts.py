@@ -60,7 +60,8 @@ class Contacts(ArrayGroup):
             world; concatenated [-, m]. See `concatenate`.
         signed_distance: [C] φ0, negative in penetration [m].
         stiffness: [C] k > 0 [N/m].
-        relaxation_time: [C] τ_d >= 0 [s].
+        relaxation_time: [C] τ_d >= 0 [s]; 0 before touch, where φ0 > 0, or the contact brakes
+            bodies that do not touch within the step.
         friction: [C] μ >= 0 [-].
         regularization_t: [C] R_t, or empty: σ w [1/kg].
         regularization_n: [C] R_n, or empty: max(β² w / 4π², 1 / (δt k (δt + τ_d))) [1/kg].
@@ -129,7 +130,7 @@ class BodyContacts(ArrayGroup):
         normal: [C', 3] unit vector in world axes from b to a, so that v_n > 0 separates [-].
         signed_distance: [C'] φ0, negative in penetration [m].
         stiffness: [C'] k > 0 [N/m].
-        relaxation_time: [C'] τ_d >= 0 [s].
+        relaxation_time: [C'] as `Contacts.relaxation_time`.
         friction: [C'] μ >= 0 [-].
         regularization_t: [C'] as `Contacts.regularization_t`.
         regularization_n: [C'] as `Contacts.regularization_n`.

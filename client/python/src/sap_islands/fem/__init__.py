@@ -17,7 +17,8 @@ not where the body comes to rest.
 Materials are `Solid`, with the laws `corotated` and `neo_hookean`, `Membrane` and `Cable`; meshes
 come from `grid`, `ball`, `sheet` and `read_mesh`. `contacts` writes contacts of points of a body
 with what stands still, with another body, or with a tree or rigid body; `join_trees` and
-`join_contacts` join all of it to one problem.
+`join_contacts` join all of it to one problem, and `release_gaps` takes the friction off contacts
+that do not touch in the step.
 """
 
 from sap_islands.fem.cable import Cable
@@ -28,6 +29,7 @@ from sap_islands.fem.contact import (
     contacts,
     join_contacts,
     join_trees,
+    release_gaps,
     weights_at,
 )
 from sap_islands.fem.elements import Density, ElementMatrices, Material, anchors
@@ -60,6 +62,7 @@ __all__ = [
     "nearest_on_surface",
     "neo_hookean",
     "read_mesh",
+    "release_gaps",
     "sheet",
     "step",
     "surface",

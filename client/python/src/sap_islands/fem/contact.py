@@ -71,10 +71,12 @@ def contacts(
         signed_distance: [C] or a number [m].
         second: What is pushed against the normal; None: it stands still.
         stiffness: [N/m].
-        relaxation_time: [s].
+        relaxation_time: Of contacts that touch [s]; before touch it is 0, so that only what would
+            pass the gap is stopped.
         friction: Coefficient [-].
     """
     count = len(first[0])
+    distance = np.broadcast_to(np.asarray(signed_distance, float), count)
     frames = contact_frames(np.broadcast_to(np.asarray(normal, float), (count, 3)))
     # Entries of all contacts, one per tree: contact, tree, block.
     sides = [_entries(frames, first)]
@@ -87,9 +89,9 @@ def contacts(
         parts=np.bincount(contact, minlength=count).astype(np.uint32),
         part_tree=np.concatenate([side[1] for side in sides])[order].astype(np.int32),
         jacobian=concatenate([blocks[i] for i in order]),
-        signed_distance=np.broadcast_to(np.asarray(signed_distance, float), count),
+        signed_distance=distance,
         stiffness=np.broadcast_to(np.asarray(stiffness, float), count),
-        relaxation_time=np.broadcast_to(np.asarray(relaxation_time, float), count),
+        relaxation_time=np.where(distance > 0, 0.0, np.asarray(relaxation_time, float)),
         friction=np.broadcast_to(np.asarray(friction, float), count),
     )
 
@@ -133,6 +135,31 @@ def join_contacts(groups: Sequence[Contacts]) -> Contacts:
     for name in _JOINED:
         setattr(joined, name, np.concatenate([_filled(group, name) for group in groups]))
     return joined
+
+
+def release_gaps(contacts: Contacts, trees: Trees, time_step: float) -> None:
+    """Takes friction off contacts before touch whose gap the free motion does not close.
+
+    The convex law would lift and rub what slides above a surface.
+
+    Args:
+        contacts: Joined contacts; changed.
+        trees: Joined trees.
+        time_step: δt [s].
+    """
+    ends, v_star = np.cumsum(trees.dofs), trees.free_motion_velocity
+    begin, part = 0, 0
+    for i, parts in enumerate(contacts.parts):
+        v_n = 0.0
+        for tree in contacts.part_tree[part : part + parts]:
+            n = int(trees.dofs[tree])
+            normal = contacts.jacobian[begin + 2 * n : begin + 3 * n]
+            v_n += normal @ v_star[ends[tree] - n : ends[tree]]
+            begin += 3 * n
+        part += parts
+        gap = contacts.signed_distance[i]
+        if gap > 0 and gap + time_step * v_n > 0:
+            contacts.friction[i] = 0.0
 
 
 def join_trees(groups: Sequence[Trees]) -> Trees:

@@ -93,11 +93,15 @@ class SoftSimulation(Simulation):
         """The problem of the model's bodies with those that deform."""
         rigid = built.problem
         bodies = zip(self.bodies, self._pulled_from, strict=True)
-        trees = [self._trees(body, pulled_from) for body, pulled_from in bodies]
+        trees = fem.join_trees(
+            [rigid.trees, *(self._trees(body, pulled_from) for body, pulled_from in bodies)]
+        )
+        contacts = fem.join_contacts([rigid.contacts, *(group.contacts for group in found)])
+        fem.release_gaps(contacts, trees, rigid.time_step)
         return Problem(
             rigid.time_step,
-            trees=fem.join_trees([rigid.trees, *trees]),
-            contacts=fem.join_contacts([rigid.contacts, *(group.contacts for group in found)]),
+            trees=trees,
+            contacts=contacts,
             rows=rigid.rows,
             regularization=rigid.regularization,
         )
