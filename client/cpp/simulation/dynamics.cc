@@ -15,14 +15,33 @@ Quaterniond Exponential(const Vector3d& rotation) {
   return {std::cos(half_angle), axis.x(), axis.y(), axis.z()};
 }
 
+Matrix3d CrossMatrix(const Vector3d& v) {
+  Matrix3d matrix;
+  matrix << 0, -v.z(), v.y(), v.z(), 0, -v.x(), -v.y(), v.x(), 0;
+  return matrix;
+}
+
+// Angular velocity after a step without torque, body axes, in which the inertia is diagonal.
+Vector3d SpinAfterStep(const Vector3d& inertia, const Vector3d& omega, double dt) {
+  const Vector3d momentum = inertia.cwiseProduct(omega);
+  const Matrix3d I = inertia.asDiagonal();
+  const Matrix3d rows = I - 0.5 * dt * (CrossMatrix(momentum) - CrossMatrix(omega) * I);
+  // Cramer's rule without its denominator, whose size the scaling takes away.
+  Matrix3d cofactors;
+  for (int i = 0; i < 3; ++i) {
+    cofactors.row(i) = rows.row((i + 1) % 3).cross(rows.row((i + 2) % 3));
+  }
+  const double sign = std::copysign(1.0, rows.row(0).dot(cofactors.row(0)));
+  const Vector3d step = sign * (cofactors.transpose() * momentum);
+  const double length = inertia.cwiseProduct(step).norm();
+  return length > 0 ? Vector3d(momentum.norm() / length * step) : omega;
+}
+
 }  // namespace
 
 Velocity FreeMotionVelocity(const Body& body, const Vector3d& gravity, double dt) {
-  // In body axes the inertia is diagonal.
   const Vector3d omega = body.orientation.conjugate() * body.angular_velocity;
-  const Vector3d torque = body.inertia.cwiseProduct(omega).cross(omega);
-  return {body.velocity + dt * gravity,
-          body.angular_velocity + dt * (body.orientation * torque.cwiseQuotient(body.inertia))};
+  return {body.velocity + dt * gravity, body.orientation * SpinAfterStep(body.inertia, omega, dt)};
 }
 
 void Advance(const Velocity& velocity, double dt, Body* body) {
