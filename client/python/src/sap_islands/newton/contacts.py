@@ -1,10 +1,10 @@
 """Contacts of Newton as contacts of the problem: of free bodies by points, of trees by Jacobians.
 
     φ = n (p_1 - p_0) - m_0 - m_1,   v̂_n = -φ / δt of a gap,   min(-φ / (δt + τ), v_max) of an
-    overlap, or the speed of the rebound if that is larger; less μ |v_t + R_t γ_t|
+    overlap, or the speed of the rebound if that is larger; less |M (v + R γ)|
 
-The last term is 0 where a contact sticks; without it the convex model parts bodies that slide at
-μ |v_t|, and they would hover.
+The last term, over the axes of friction with M their coefficients, is 0 where a contact sticks;
+without it the convex model parts bodies that slide at μ |v_t|, and they would hover.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from sap_islands.arrays import FloatArray
 from sap_islands.newton.dynamics import Dynamics
 from sap_islands.newton.layout import Indices, Layout, numpy_of
 from sap_islands.newton.material import Material
+from sap_islands.newton.rebounds import LEAST_REBOUND, Landings, rebound_targets, surface_speeds
 from sap_islands.problem import WORLD, BodyContacts, Contacts
 from sap_islands.solution import Solution
 
 _RIGID = 1e12  # stiffness that leaves R_n to the rule [N/m]
-_LEAST_REBOUND = 0.1  # [m/s]
 _REACH_SPEED = 1.0  # contacts farther than a step at this and twice their speed are none [m/s]
+_TURNING = ("rolling", "torsional")
 _SHIFT_SPEED, _SHIFT_CHANGE = 1e-3, 0.05  # what a change of the last term must exceed [m/s], [-]
 
 
@@ -35,44 +36,78 @@ class ContactSet:
 
     Attributes:
         row: [C] place in Newton's arrays.
+        shape: [C, 2] shapes of a and b.
         body: [C, 2] bodies a and b; the normal is from b to a. -1: the world.
         point: [C, 3] in the world [m].
-        normal: [C, 3].
+        frame: [C, 3, 3] rows t1, t2, n in the world.
         friction: [C].
+        turning_friction: [C, 3] rolling about t1 and t2, and torsional [m].
+        surface_velocity: [C, 3] added to the velocity of a relative to b, by bodies that the
+            program moves and by surfaces that move along themselves, in the world [m/s].
         unshifted: [C] v̂_n without its last term [m/s].
         shift: [C] that term [m/s].
+        landing: [C] speed at which the step closes a gap, if it does [m/s].
         relaxation_time: [s].
         num_of_trees: Contacts that touch a tree.
-        bounces: Some contact rebounds.
+        lands_or_rebounds: Some contact does, so that R_n has to be small.
     """
 
     row: Indices
+    shape: Indices
     body: Indices
     point: FloatArray
-    normal: FloatArray
+    frame: FloatArray
     friction: FloatArray
+    turning_friction: FloatArray
+    surface_velocity: FloatArray
     unshifted: FloatArray
     shift: FloatArray
+    landing: FloatArray
     relaxation_time: float
     num_of_trees: int
-    bounces: bool
+    lands_or_rebounds: bool
     _jacobian: list[FloatArray] = field(default_factory=list)
+    _angular_jacobian: list[FloatArray] = field(default_factory=list)
     _trees: list[tuple[int, int]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.row)
 
-    def update_shift(self, solution: Solution, slip_parameter: float) -> bool:
-        """Sets the last term by a solution; True if that changes a closed contact."""
+    @property
+    def resists_turning(self) -> NDArray[np.bool_]:
+        """[C] contacts with a rolling or torsional coefficient > 0."""
+        return np.any(self.turning_friction > 0, axis=1)
+
+    def update_shift(self, solution: Solution, twist: FloatArray, slip_parameter: float) -> bool:
+        """Sets the last term by a solution; True if that changes a closed contact.
+
+        Args:
+            solution: The solution.
+            twist: [bodies, 6] of the bodies, by the solution.
+            slip_parameter: σ.
+        """
         impulse = solution.impulse.reshape(-1, 3)
         velocity = solution.contact_velocity.reshape(-1, 3)
         R_t = slip_parameter * solution.delassus_estimate[:, None]
-        slip = velocity[:, :2] + R_t * impulse[:, :2]
-        shift = self.friction * np.linalg.norm(slip, axis=1)
+        slip = self.friction[:, None] * (velocity[:, :2] + R_t * impulse[:, :2])
+        turns, turning = self.resists_turning, np.zeros((len(self), 3))
+        if turns.any():
+            # An axis of coefficient m has R_t (μ / m)².
+            m, mu = self.turning_friction[turns], self.friction[turns, None]
+            spin = self.turning(twist)[turns]
+            with_impulse = np.divide(
+                R_t[turns] * mu**2 * solution.angular_impulse, m, out=np.zeros_like(m), where=m > 0
+            )
+            turning[turns] = m * spin + with_impulse
+        shift = np.linalg.norm(np.hstack([slip, turning]), axis=1)
         change = np.abs(shift - self.shift) > _SHIFT_SPEED + _SHIFT_CHANGE * shift
         closed = impulse[:, 2] > 0
         self.shift = np.where(closed, shift, self.shift)
         return bool((change & closed).any())
+
+    def turning(self, twist: FloatArray) -> FloatArray:
+        """[C, 3] angular velocity of a relative to b in the frame, by twists of bodies."""
+        return np.einsum("cij,cj->ci", self.frame, _relative_spin(twist, self.body))
 
 
 class _Pairs(NamedTuple):
@@ -84,6 +119,8 @@ class _Pairs(NamedTuple):
     point: FloatArray  # [C, 3] between the surfaces
     normal: FloatArray  # [C, 3] from b to a
     gap: FloatArray  # [C]
+    friction_scale: FloatArray  # [C]
+    belt: FloatArray  # [C, 3] velocity of the surface of a relative to b along themselves
 
     def at(self, rows: Indices) -> _Pairs:
         return _Pairs._make(values[rows] for values in self)
@@ -95,37 +132,55 @@ def read_contacts(
     contacts: newton.Contacts | None,
     dynamics: Dynamics,
     material: Material,
+    landings: Landings,
     time_step: float,
 ) -> ContactSet:
     """Reads the contacts between bodies that move, within reach of a step."""
     pairs = _read_pairs(model, layout, contacts, dynamics)
-    slip = _slip(dynamics, pairs)
+    slip = _slip(dynamics, dynamics.twist, pairs)
     part = layout.part_of(pairs.body)
     touches_tree = np.any((part >= 0) & (part < len(layout.trees)), axis=1)
     near = np.flatnonzero(pairs.gap < time_step * (2 * np.linalg.norm(slip, axis=1) + _REACH_SPEED))
     near = near[np.argsort(~touches_tree[near], kind="stable")]
     pairs, slip = pairs.at(near), slip[near]
-    v_n = np.einsum("ci,ci->c", slip, pairs.normal)
+    n, gap = pairs.normal, pairs.gap
+    v_n = np.einsum("ci,ci->c", slip, n)
+    free_v_n = np.einsum("ci,ci->c", _slip(dynamics, dynamics.free_twist, pairs), n)
     tau = material.relaxation_time_of(time_step)
-    push_out = np.minimum(-pairs.gap / (time_step + tau), material.max_push_out_speed)
-    target = np.where(pairs.gap > 0, -pairs.gap / time_step, push_out)
-    restitution = numpy_of(model.shape_material_restitution)[pairs.shape].max(axis=1, initial=0)
-    rebound = -restitution * v_n
-    bounces = (rebound > _LEAST_REBOUND) & (pairs.gap + time_step * v_n < 0)
-    friction = np.sqrt(numpy_of(model.shape_material_mu)[pairs.shape].prod(axis=1))
-    tangential = slip - v_n[:, None] * pairs.normal
-    return ContactSet(
+    push_out = np.minimum(-gap / (time_step + tau), material.max_push_out_speed)
+    target = np.where(gap > 0, -gap / time_step, push_out)
+
+    def material_of(name: str) -> FloatArray:
+        return numpy_of(getattr(model, f"shape_material_{name}"))[pairs.shape]
+
+    restitution = material_of("restitution").max(axis=1, initial=0)
+    landed = landings.speeds(pairs.shape, pairs.body, dynamics.twist)
+    rebound = rebound_targets(v_n, free_v_n, gap, landed, restitution, time_step)
+    lands = (gap > 0) & (rebound == 0) & (gap + time_step * free_v_n < 0)
+    landing = np.where(lands, surface_speeds(v_n, free_v_n, gap, time_step), 0)
+    landing = np.where(restitution * landing > LEAST_REBOUND, landing, 0)
+    friction = np.sqrt(material_of("mu").prod(axis=1)) * pairs.friction_scale
+    rolling, torsional = (material_of(f"mu_{name}").max(axis=1, initial=0) for name in _TURNING)
+    found = ContactSet(
         row=pairs.row,
+        shape=pairs.shape,
         body=pairs.body,
         point=pairs.point,
-        normal=pairs.normal,
+        frame=_frames(n),
         friction=friction,
-        unshifted=np.where(bounces, np.maximum(target, rebound), target),
-        shift=friction * np.linalg.norm(tangential, axis=1),
+        turning_friction=np.stack([rolling, rolling, torsional], axis=1) * (friction > 0)[:, None],
+        surface_velocity=pairs.belt - _velocity_of_kinematic(layout, dynamics, pairs),
+        unshifted=np.where(rebound > 0, np.maximum(target, rebound), target),
+        shift=np.zeros(len(near)),
+        landing=landing,
         relaxation_time=tau,
         num_of_trees=int(touches_tree[near].sum()),
-        bounces=bool(bounces.any()),
+        lands_or_rebounds=bool((landing > 0).any() or (rebound > 0).any()),
     )
+    slip_t = friction[:, None] * (slip - v_n[:, None] * n + pairs.belt)
+    turning = found.turning_friction * found.turning(dynamics.twist)
+    found.shift = np.linalg.norm(np.hstack([slip_t, turning]), axis=1)
+    return found
 
 
 def _read_pairs(
@@ -133,10 +188,8 @@ def _read_pairs(
 ) -> _Pairs:
     count = 0 if contacts is None else int(contacts.rigid_contact_count.numpy()[0])
     if contacts is None or not count:
-        nothing, vectors = np.zeros(0, int), np.zeros((0, 3))
-        return _Pairs(
-            nothing, np.zeros((0, 2), int), np.zeros((0, 2), int), vectors, vectors, np.zeros(0)
-        )
+        none, vectors, numbers = np.zeros((0, 2), int), np.zeros((0, 3)), np.zeros(0)
+        return _Pairs(none[:, 0], none, none, vectors, vectors, numbers, numbers, vectors)
 
     def sides(name: str) -> NDArray[Any]:
         arrays = [getattr(contacts, f"rigid_contact_{name}{side}").numpy() for side in (0, 1)]
@@ -154,13 +207,24 @@ def _read_pairs(
     # Newton's normal is from shape 0 to 1, so a is 1 unless that does not move.
     second = moves[:, 1:]
     order = np.where(second, [[1, 0]], [[0, 1]])
+    sign = np.where(second, 1.0, -1.0)
+    belt = np.zeros_like(normal)
+    if contacts.rigid_contact_surface_velocity is not None:
+        belt = sign * numpy_of(contacts.rigid_contact_surface_velocity)[row]
+        belt -= np.einsum("ci,ci->c", belt, normal)[:, None] * normal
+    scale = np.ones(len(row))
+    if contacts.rigid_contact_friction is not None:
+        given = numpy_of(contacts.rigid_contact_friction)[row]
+        scale = np.where(given > 0, given, 1)
     return _Pairs(
         row,
         np.take_along_axis(shape, order, 1),
         np.take_along_axis(body, order, 1),
         surface.mean(axis=1),
-        np.where(second, normal, -normal),
+        sign * normal,
         np.einsum("ci,ci->c", normal, surface[:, 1] - surface[:, 0]),
+        scale,
+        belt,
     )
 
 
@@ -173,19 +237,34 @@ def _in_world(dynamics: Dynamics, body: Indices, point: NDArray[Any]) -> FloatAr
     return world
 
 
-def _slip(dynamics: Dynamics, pairs: _Pairs) -> FloatArray:
-    """[C, 3] velocity of a relative to b at the beginning of the step."""
-    a, b = (_point_velocity(dynamics, pairs.body[:, side], pairs.point) for side in (0, 1))
+def _slip(dynamics: Dynamics, twist: FloatArray, pairs: _Pairs) -> FloatArray:
+    """[C, 3] velocity of a relative to b by twists of bodies."""
+    a, b = (_point_velocity(dynamics, twist, pairs.body[:, side], pairs.point) for side in (0, 1))
     return a - b
 
 
-def _point_velocity(dynamics: Dynamics, body: Indices, point: FloatArray) -> FloatArray:
+def _point_velocity(
+    dynamics: Dynamics, twist: FloatArray, body: Indices, point: FloatArray
+) -> FloatArray:
     velocity = np.zeros_like(point)
     on = body >= 0
     own = body[on]
-    twist, arm = dynamics.twist[own], point[on] - dynamics.center[own]
-    velocity[on] = twist[:, :3] + np.cross(twist[:, 3:], arm)
+    arm = point[on] - dynamics.center[own]
+    velocity[on] = twist[own, :3] + np.cross(twist[own, 3:], arm)
     return velocity
+
+
+def _relative_spin(twist: FloatArray, body: Indices) -> FloatArray:
+    """[C, 3] angular velocity of a relative to b."""
+    spin = np.vstack([twist[:, 3:], np.zeros((1, 3))])[body]  # -1: the world
+    return spin[:, 0] - spin[:, 1]
+
+
+def _velocity_of_kinematic(layout: Layout, dynamics: Dynamics, pairs: _Pairs) -> FloatArray:
+    """[C, 3] velocity at the points of bodies b that the program moves; 0 of all others."""
+    body = pairs.body[:, 1]
+    moved = (body >= 0) & (layout.part_of(body) < 0)
+    return _point_velocity(dynamics, dynamics.twist, np.where(moved, body, -1), pairs.point)
 
 
 def make_contacts(
@@ -194,60 +273,72 @@ def make_contacts(
     """The contacts of the problem with the targets of now."""
     first = found.num_of_trees
     target = found.unshifted - found.shift
-    surface = -_velocity_of_kinematic(layout, dynamics, found.body[:, 1], found.point)
+    turns = found.resists_turning
+    spin = -_relative_spin(_kinematic_twist(layout, dynamics), found.body)  # that v_c is to reach
     tau, stiffness = (np.full(len(found), value) for value in (found.relaxation_time, _RIGID))
     contacts, bodies = Contacts.none(), BodyContacts.none()
+    trees, others = slice(0, first), slice(first, None)
     if first:
         if not found._jacobian:
             for i in range(first):
                 _add_jacobian(layout, dynamics, found, i)
-        frames = np.array([_frame(n) for n in found.normal[:first]])
+        frame = found.frame[trees]
         contacts = Contacts(
             tree_a=[a for a, _ in found._trees],
             tree_b=[b for _, b in found._trees],
             jacobian=np.concatenate([block.ravel() for block in found._jacobian]),
-            friction=found.friction[:first],
-            target_velocity=np.outer(target[:first], [0, 0, 1]),
-            surface_velocity=np.einsum("cij,cj->ci", frames, surface[:first]),
-            relaxation_time=tau[:first],
-            stiffness=stiffness[:first],
+            friction=found.friction[trees],
+            target_velocity=np.outer(target[trees], [0, 0, 1]),
+            surface_velocity=np.einsum("cij,cj->ci", frame, found.surface_velocity[trees]),
+            relaxation_time=tau[trees],
+            stiffness=stiffness[trees],
         )
+        if turns[trees].any():
+            contacts.rolling_friction = found.turning_friction[trees, :2]
+            contacts.torsional_friction = found.turning_friction[trees, 2]
+            blocks = [block.ravel() for block in found._angular_jacobian]
+            contacts.angular_jacobian = np.concatenate(blocks)
+            in_frame = np.einsum("cij,cj->ci", frame, spin[trees])
+            contacts.target_angular_velocity = in_frame[turns[trees]]
     if len(found) > first:
-        part = layout.part_of(found.body[first:])
+        part = layout.part_of(found.body[others])
         number = np.where(part >= 0, part - len(layout.trees), WORLD)
         bodies = BodyContacts(
             body_a=number[:, 0].astype(np.int32),
             body_b=number[:, 1].astype(np.int32),
-            point=found.point[first:],
-            normal=found.normal[first:],
-            friction=found.friction[first:],
-            target_velocity=target[first:, None] * found.normal[first:],
-            surface_velocity=surface[first:],
-            relaxation_time=tau[first:],
-            stiffness=stiffness[first:],
+            point=found.point[others],
+            normal=found.frame[others, 2],
+            friction=found.friction[others],
+            target_velocity=target[others, None] * found.frame[others, 2],
+            surface_velocity=found.surface_velocity[others],
+            relaxation_time=tau[others],
+            stiffness=stiffness[others],
         )
+        if turns[others].any():
+            bodies.tangent = found.frame[others, 0]
+            bodies.rolling_friction = found.turning_friction[others, :2]
+            bodies.torsional_friction = found.turning_friction[others, 2]
+            bodies.target_angular_velocity = spin[others][turns[others]]
     return contacts, bodies
 
 
-def _velocity_of_kinematic(
-    layout: Layout, dynamics: Dynamics, body: Indices, point: FloatArray
-) -> FloatArray:
-    """[C, 3] velocity at the points of bodies that are moved; 0 of all others."""
-    moved = (body >= 0) & (layout.part_of(body) < 0)
-    return _point_velocity(dynamics, np.where(moved, body, -1), point)
+def _kinematic_twist(layout: Layout, dynamics: Dynamics) -> FloatArray:
+    """[bodies, 6] twists of bodies that are not in the problem; 0 of those that are."""
+    return np.where((layout.tree_of_body < 0)[:, None], dynamics.twist, 0)
 
 
-def _frame(n: FloatArray) -> FloatArray:
-    """Rows t1, t2, n."""
-    axis = np.eye(3)[np.argmin(np.abs(n))]
+def _frames(n: FloatArray) -> FloatArray:
+    """[C, 3, 3] rows t1, t2, n."""
+    axis = np.eye(3)[np.argmin(np.abs(n), axis=1)]
     t1 = np.cross(n, axis)
-    t1 /= np.linalg.norm(t1)
-    return np.stack([t1, np.cross(n, t1), n])
+    t1 /= np.linalg.norm(t1, axis=1, keepdims=True)
+    return np.stack([t1, np.cross(n, t1), n], axis=1)
 
 
 def _add_jacobian(layout: Layout, dynamics: Dynamics, found: ContactSet, i: int) -> None:
-    frame = _frame(found.normal[i])
-    blocks: dict[int, FloatArray] = {}
+    frame = found.frame[i]
+    linear: dict[int, FloatArray] = {}
+    angular: dict[int, FloatArray] = {}
     for body, sign in zip(found.body[i], (1.0, -1.0), strict=True):
         tree = int(layout.part_of(body))
         if tree < 0:
@@ -256,11 +347,18 @@ def _add_jacobian(layout: Layout, dynamics: Dynamics, found: ContactSet, i: int)
         # Velocity of the point per twist of the center of mass.
         arm = np.array([[0, z, -y], [-z, 0, x], [y, -x, 0]])
         S = sign * frame @ np.hstack([np.eye(3), arm])
+        S_angular = sign * frame @ np.hstack([np.zeros((3, 3)), np.eye(3)])
         if tree < len(layout.trees):
             own = layout.trees[tree]
             n = own.dofs.stop - own.dofs.start
-            S = S @ dynamics.jacobian[own.articulation, layout.link_of_body[body], :, :n]
-        blocks[tree] = blocks[tree] + S if tree in blocks else S
-    trees = [*blocks, WORLD]
+            J = dynamics.jacobian[own.articulation, layout.link_of_body[body], :, :n]
+            S, S_angular = S @ J, S_angular @ J
+        linear[tree] = linear[tree] + S if tree in linear else S
+        angular[tree] = angular[tree] + S_angular if tree in angular else S_angular
+    trees = [*linear, WORLD]
     found._trees.append((trees[0], trees[1]))
-    found._jacobian.append(np.concatenate([block.ravel() for block in blocks.values()]))
+    found._jacobian.append(np.concatenate([block.ravel() for block in linear.values()]))
+    if found.resists_turning[i]:
+        found._angular_jacobian.append(
+            np.concatenate([block.ravel() for block in angular.values()])
+        )

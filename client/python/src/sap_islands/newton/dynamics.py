@@ -3,7 +3,14 @@
     (H + δt d + δt² k) v* = H v_0 + δt (f - C - G - k (q - q_rest))
 
 with H the mass matrix of an articulation with its armature, d and k the passive dampers and springs
-of its joints, and f applied forces. Forces of contacts and drives are the solver's.
+of its joints, and f applied forces. Forces of contacts and drives are the solver's. Free bodies,
+and trees with a free root as far as they turn as a whole:
+
+    I w = I ω_0 + δt / 2 ((I w) x ω_0 + (I ω_0) x w),   ω* = w |I ω_0| / |I w| + δt I^-1 τ
+
+The gyroscopic term is linearly implicit, and I ω keeps its length. So a body that spins without
+torque keeps |I ω| and its energy at every spin and step [Hirota & Kimura 2000, "Discretization of
+the Euler Top"].
 """
 
 from __future__ import annotations
@@ -13,9 +20,11 @@ from dataclasses import dataclass
 import newton
 import numpy as np
 import warp as wp
+from numpy.typing import NDArray
 
 from sap_islands.arrays import FloatArray
-from sap_islands.newton.coordinates import Coordinates, rotations_of
+from sap_islands.errors import InvalidArgument
+from sap_islands.newton.coordinates import Coordinates, cross_matrix, rotations_of
 from sap_islands.newton.layout import Layout, numpy_of
 from sap_islands.problem import RigidBodies, Trees
 
@@ -29,6 +38,7 @@ class Dynamics:
         position: [bodies, 3] origin of the body [m].
         center: [bodies, 3] center of mass in the world [m].
         twist: [bodies, 6] velocity of the center of mass and angular velocity, world axes.
+        free_twist: [bodies, 6] the same at the end of the step without constraints.
         jacobian: [articulations, links, 6, dofs] of these twists; empty: there are no trees.
         q: [coordinates] of the joints.
         qd: [dofs] of the joints.
@@ -40,11 +50,22 @@ class Dynamics:
     position: FloatArray
     center: FloatArray
     twist: FloatArray
+    free_twist: FloatArray
     jacobian: FloatArray
     q: FloatArray
     qd: FloatArray
     trees: Trees
     bodies: RigidBodies
+
+    def twists(self, layout: Layout, velocity: FloatArray) -> FloatArray:
+        """[bodies, 6] as `twist`, at a velocity of the problem."""
+        twist = self.twist.copy()
+        for tree in layout.trees:
+            n = tree.dofs.stop - tree.dofs.start
+            J = self.jacobian[tree.articulation, : len(tree.bodies), :, :n]
+            twist[tree.bodies] = J @ velocity[tree.first_velocity : tree.first_velocity + n]
+        twist[layout.free_bodies] = velocity[layout.num_tree_velocities :].reshape(-1, 6)
+        return twist
 
 
 def make_dynamics(
@@ -67,16 +88,34 @@ def make_dynamics(
     force = (
         np.zeros(model.joint_dof_count) if control.joint_f is None else numpy_of(control.joint_f)
     )
+    _check_finite(wrench, "body_f", model.body_label, np.arange(model.body_count))
+    joint_of_dof = np.repeat(
+        np.arange(model.joint_count),
+        np.diff(np.append(model.joint_qd_start.numpy()[: model.joint_count], len(force))),
+    )
+    _check_finite(force, "joint_f", model.joint_label, joint_of_dof)
     jacobian = _jacobian(model, state) if layout.trees else np.zeros((0, 0, 6, 0))
     dynamics = Dynamics(
-        rotation, position, center, twist, jacobian, q, qd, Trees.none(), RigidBodies.none()
+        rotation, position, center, twist, twist, jacobian, q, qd, Trees.none(), RigidBodies.none()
     )
     dynamics.bodies = _free_bodies(model, layout, dynamics, mass, inertia, wrench, force, time_step)
     if layout.trees:
         dynamics.trees = _trees(
             model, layout, coordinates, state, dynamics, (mass, inertia), wrench, force, time_step
         )
+    v_star = (dynamics.trees.free_motion_velocity, dynamics.bodies.free_motion_velocity.ravel())
+    dynamics.free_twist = dynamics.twists(layout, np.concatenate(v_star))
     return dynamics
+
+
+def _check_finite(
+    forces: FloatArray, field: str, labels: list[str], owner: NDArray[np.int_]
+) -> None:
+    """Refuses forces that are not finite, by the label of what they act on."""
+    finite = np.isfinite(forces.reshape(len(owner), -1)).all(axis=1)
+    if not finite.all():
+        label = labels[owner[np.flatnonzero(~finite)[0]]]
+        raise InvalidArgument(f"{field} of {label!r} is not finite", field)
 
 
 def _jacobian(model: newton.Model, state: newton.State) -> FloatArray:
@@ -100,9 +139,8 @@ def _free_bodies(
     v_0, m, I_b = dynamics.twist[own], mass[own], inertia[own]
     v_star = v_0.copy()
     v_star[:, :3] += time_step * (_gravity(model)[own] + wrench[:, :3] / m[:, None])
-    spin = v_0[:, 3:]
-    torque = wrench[:, 3:] - np.cross(spin, np.einsum("bij,bj->bi", I_b, spin))
-    v_star[:, 3:] += time_step * np.linalg.solve(I_b, torque[:, :, None])[:, :, 0]
+    v_star[:, 3:] = _spin_after_step(I_b, v_0[:, 3:], time_step)
+    v_star[:, 3:] += time_step * np.linalg.solve(I_b, wrench[:, 3:, None])[:, :, 0]
     return RigidBodies(
         mass=m,
         inertia=I_b[:, [0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]],
@@ -111,6 +149,45 @@ def _free_bodies(
         guess_velocity=v_0,
         initial_velocity=v_0,
     )
+
+
+def _spin_after_step(I_b: FloatArray, spin: FloatArray, time_step: float) -> FloatArray:
+    """[B, 3] angular velocities after a step without torque."""
+    momentum = np.einsum("bij,bj->bi", I_b, spin)
+    rows = I_b - time_step / 2 * (cross_matrix(momentum) - cross_matrix(spin) @ I_b)
+    # Cramer's rule without its denominator, whose size the scaling takes away.
+    cofactors = np.cross(rows[:, [1, 2, 0]], rows[:, [2, 0, 1]])
+    determinant = np.einsum("bi,bi->b", rows[:, 0], cofactors[:, 0])
+    step = np.einsum("bij,bi->bj", cofactors, momentum) * np.copysign(1, determinant)[:, None]
+    length = np.linalg.norm(np.einsum("bij,bj->bi", I_b, step), axis=1)
+    moves = length > 0
+    scale = np.linalg.norm(momentum[moves], axis=1) / length[moves]
+    step[moves] *= scale[:, None]
+    return np.where(moves[:, None], step, spin)
+
+
+def _implicit_turning(
+    mass: FloatArray, inertia: FloatArray, center: FloatArray, spin: FloatArray, time_step: float
+) -> FloatArray:
+    """What makes the gyroscopic term of a tree implicit, as far as it turns as a rigid whole.
+
+    Args:
+        mass: [links].
+        inertia: [links, 3, 3] about the centers of mass, world axes.
+        center: [links, 3] centers of mass, that of the root first.
+        spin: [3] angular velocity of the root.
+        time_step: δt [s].
+
+    Returns:
+        [6] change of the twist of the root.
+    """
+    middle = mass @ center / mass.sum()
+    arms = cross_matrix(center - middle)
+    whole = inertia.sum(axis=0) - np.einsum("b,bij,bjk->ik", mass, arms, arms)
+    momentum = whole @ spin
+    explicit = spin + time_step * np.linalg.solve(whole, np.cross(momentum, spin))
+    turning = _spin_after_step(whole[None], spin[None], time_step)[0] - explicit
+    return np.concatenate([np.cross(turning, center[0] - middle), turning])
 
 
 def _gravity(model: newton.Model) -> FloatArray:
@@ -135,6 +212,7 @@ def _trees(
         model, state, gravity_force=gravity, coriolis_force=coriolis
     )
     force = joint_force - numpy_of(gravity) - numpy_of(coriolis)
+    coordinates.to_joint_axes(force, coordinates.free_joints)
     stiffness, damping = numpy_of(model.joint_stiffness), numpy_of(model.joint_damping)
     stretch = np.zeros(model.joint_dof_count)
     single = coordinates.of_dof >= 0
@@ -156,7 +234,14 @@ def _trees(
         A = (A + A.T) / 2
         matrices.append(A)
         v_0s.append(v_0)
-        v_stars.append(np.linalg.solve(A, H @ v_0 + time_step * f))
+        v_star = np.linalg.solve(A, H @ v_0 + time_step * f)
+        if tree.free_root is not None:
+            spin = dynamics.twist[tree.bodies[0], 3:]
+            v_star[:6] += coordinates.in_joint_axes(
+                _implicit_turning(m, I_b, dynamics.center[tree.bodies], spin, time_step),
+                tree.free_root,
+            )
+        v_stars.append(v_star)
     v_0 = np.concatenate(v_0s)
     return Trees.from_blocks(
         matrices, np.concatenate(v_stars), guess_velocity=v_0, initial_velocity=v_0

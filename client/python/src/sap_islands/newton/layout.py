@@ -16,13 +16,29 @@ from sap_islands.errors import InvalidArgument
 Indices: TypeAlias = NDArray[np.int_]
 
 _TYPE = newton.JointType
-_REFUSED_COUNTS = {
-    "particle_count": "particles",
-    "tendon_count": "tendons",
-    "constraint_mimic_count": "mimic constraints",
-    "muscle_count": "muscles",
+# What a model may count: what is solved, and what says nothing of forces. Newton counts each kind
+# of element that it has, so that one that it adds is refused by its name.
+_KNOWN_COUNTS = {
+    "articulation_count",
+    "body_count",
+    "gaussians_count",
+    "heightfield_count",
+    "joint_constraint_count",
+    "joint_coord_count",
+    "joint_count",
+    "joint_dof_count",
+    "shape_contact_pair_count",
+    "shape_count",
+    "world_count",
 }
-_REFUSED_JOINTS = {int(_TYPE.DISTANCE): "DISTANCE", int(_TYPE.ROD): "ROD"}
+_SOLVED_JOINTS = (
+    _TYPE.PRISMATIC,
+    _TYPE.REVOLUTE,
+    _TYPE.BALL,
+    _TYPE.FIXED,
+    _TYPE.FREE,
+    _TYPE.D6,
+)
 
 
 @dataclass(frozen=True)
@@ -34,12 +50,14 @@ class Tree:
         bodies: [links] bodies, in the order of the joints, which is that of the rows of J.
         dofs: Its velocities among those of the model.
         first_velocity: Number of the first of them in the problem.
+        free_root: Its first joint, if that is of type FREE.
     """
 
     articulation: int
     bodies: Indices
     dofs: slice
     first_velocity: int
+    free_root: int | None
 
 
 @dataclass(frozen=True)
@@ -79,6 +97,13 @@ def numpy_of(array: object) -> FloatArray:
     return np.asarray(array.numpy(), np.float64)  # type: ignore[attr-defined]
 
 
+def kinematic_bodies(model: newton.Model) -> NDArray[np.bool_]:
+    """[bodies] which of them the program moves."""
+    if not model.body_count:
+        return np.zeros(0, bool)
+    return model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC) != 0
+
+
 def make_layout(model: newton.Model) -> Layout:
     """Finds the layout of a model.
 
@@ -93,7 +118,7 @@ def make_layout(model: newton.Model) -> Layout:
     starts = np.append(
         model.articulation_start.numpy()[: model.articulation_count], model.joint_count
     )
-    kinematic = model.body_flags.numpy() & int(newton.BodyFlags.KINEMATIC) != 0
+    kinematic = kinematic_bodies(model)
     tree_of_body = np.full(model.body_count, -1)
     link_of_body = np.zeros(model.body_count, int)
     velocity_of_dof = np.full(model.joint_dof_count, -1)
@@ -124,7 +149,8 @@ def make_layout(model: newton.Model) -> Layout:
             tree_of_body[bodies] = -1
             continue
         velocity_of_dof[dofs] = first + np.arange(count)
-        trees.append(Tree(articulation, bodies, dofs, first))
+        free_root = int(start) if joint_type[start] == _TYPE.FREE else None
+        trees.append(Tree(articulation, bodies, dofs, first, free_root))
         first += count
     free_joints = np.array(free, int)
     free_bodies = child[free_joints]
@@ -135,17 +161,20 @@ def make_layout(model: newton.Model) -> Layout:
 
 
 def _refuse_unsupported(model: newton.Model) -> None:
-    for attribute, name in _REFUSED_COUNTS.items():
-        if getattr(model, attribute, 0):
-            raise InvalidArgument(f"the model has {name}, which are not supported", "model")
+    counts = {name: n for name, n in vars(model).items() if name.endswith("_count")}
+    for name, count in counts.items():
+        if not name.startswith("_") and name not in _KNOWN_COUNTS and count:
+            kind = name.removesuffix("_count").replace("_", " ")
+            raise InvalidArgument(f"the model has {kind}s, which are not supported", "model")
+    _refuse_shapes(model)
     if not model.joint_count:
         return
     joint_type, parent = model.joint_type.numpy(), model.joint_parent.numpy()
     articulation, mimic = model.joint_articulation.numpy(), model.joint_mimic_joint
     for joint in range(model.joint_count):
         what = None
-        if int(joint_type[joint]) in _REFUSED_JOINTS:
-            what = f"of type {_REFUSED_JOINTS[int(joint_type[joint])]}"
+        if joint_type[joint] not in _SOLVED_JOINTS:
+            what = f"of type {_TYPE(joint_type[joint]).name}"
         elif joint_type[joint] == _TYPE.FREE and parent[joint] >= 0:
             what = "of type FREE below another body"
         elif articulation[joint] < 0:
@@ -158,3 +187,14 @@ def _refuse_unsupported(model: newton.Model) -> None:
             raise InvalidArgument(
                 f"joint {model.joint_label[joint]!r} is {what}, which is not supported", "model"
             )
+
+
+def _refuse_shapes(model: newton.Model) -> None:
+    if not model.shape_count:
+        return
+    hydroelastic = model.shape_flags.numpy() & int(newton.ShapeFlags.HYDROELASTIC) != 0
+    adhesive = model.shape_material_ka.numpy() > 0
+    for name, found in (("hydroelastic contact", hydroelastic), ("adhesion (ka)", adhesive)):
+        if found.any():
+            shape = model.shape_label[np.flatnonzero(found)[0]]
+            raise InvalidArgument(f"shape {shape!r} has {name}, which is not supported", "model")

@@ -13,8 +13,9 @@ from sap_islands.client import Client
 from sap_islands.newton.contacts import ContactSet, make_contacts, read_contacts
 from sap_islands.newton.coordinates import Coordinates
 from sap_islands.newton.dynamics import Dynamics, make_dynamics
-from sap_islands.newton.layout import make_layout
+from sap_islands.newton.layout import make_layout, numpy_of
 from sap_islands.newton.material import Material
+from sap_islands.newton.rebounds import Landings
 from sap_islands.newton.rows import make_rows
 from sap_islands.options import Options
 from sap_islands.problem import ConstraintRows, Problem, Regularization
@@ -25,7 +26,7 @@ _DEFAULT_MATERIAL = Material()
 # Solves of one step, for the targets of contacts that slide. A step that would need more takes the
 # last solution, whose bodies part or sink at what the targets still differ.
 _MAX_SOLVES = 10
-_REBOUND_BETA = 0.1  # β at which a rebound is as high as its coefficient says
+_REBOUND_BETA = 0.1  # β at which a body lands without overlap and a rebound is as high as e says
 
 
 class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
@@ -68,6 +69,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         self._material = material
         self._options = options
         self._on_unsolved = on_unsolved
+        self._landings = Landings()
         self._session = (client or sap_islands.connect("embedded:")).session()
         self._time = 0.0
         self.problem: Problem | None = None
@@ -105,7 +107,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         model, layout = self.model, self._layout
         control = control or model.control(clone_variables=False)
         dynamics = make_dynamics(model, layout, self._coordinates, state_in, control, dt)
-        found = read_contacts(model, layout, contacts, dynamics, self._material, dt)
+        found = read_contacts(model, layout, contacts, dynamics, self._material, self._landings, dt)
         rows = make_rows(model, layout, self._coordinates, control, dynamics, dt)
         solution = self._solve(dynamics, found, rows, dt)
         report_unsolved(solution, self._on_unsolved, self._time)
@@ -114,10 +116,22 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         moved = layout.velocity_of_dof >= 0
         qd = dynamics.qd.copy()
         qd[moved] = solution.velocity[layout.velocity_of_dof[moved]]
+        self._coordinates.to_joint_axes(qd, layout.free_joints)
         q = self._coordinates.integrate(dynamics.q, qd, dt)
+        if state_out is not state_in:
+            state_out.body_q.assign(state_in.body_q)  # of kinematic bodies, which pass through
+            state_out.body_qd.assign(state_in.body_qd)
         state_out.joint_q.assign(q.astype(np.float32))
         state_out.joint_qd.assign(qd.astype(np.float32))
-        newton.eval_fk(model, state_out.joint_q, state_out.joint_qd, state_out)
+        newton.eval_fk(
+            model,
+            state_out.joint_q,
+            state_out.joint_qd,
+            state_out,
+            body_flag_filter=newton.BodyFlags.DYNAMIC,
+        )
+        landed = (found.landing > 0) & (solution.impulse[:, 2] > 0)
+        self._landings.remember(found.shape, found.landing, landed, numpy_of(state_out.body_qd))
 
     def notify_model_changed(self, flags: int) -> None:
         """Reads the joints and bodies of the model anew. All other numbers are read every step."""
@@ -129,7 +143,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
     ) -> Solution:
         """Solves until the targets of sliding contacts agree with the solution."""
         regularization = Regularization(
-            beta=_REBOUND_BETA if found.bounces else None,
+            beta=_REBOUND_BETA if found.lands_or_rebounds else None,
             sigma=self._material.slip_parameter,
             rule=self._material.rule,
         )
@@ -150,7 +164,8 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
             self.solve_time += time.perf_counter() - start
             if not solution.solved or not len(found):
                 break
-            if not found.update_shift(solution, self._material.slip_parameter):
+            twist = dynamics.twists(self._layout, solution.velocity)
+            if not found.update_shift(solution, twist, self._material.slip_parameter):
                 break
             n = self._layout.num_tree_velocities
             dynamics.trees.guess_velocity = solution.velocity[:n]
