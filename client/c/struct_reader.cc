@@ -241,14 +241,15 @@ Read<ContactProblemView> ReadDirection(const sap_problem* direction) {
   return reader.Result(view);
 }
 
-// Capped at one year, which the clock can represent.
+// At most one year, which the clock can represent, and at least the nanosecond of messages.
 Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* field) {
   constexpr double kLongest_s = 366 * 86'400;
   if (!(time_budget_s > 0)) {
     return Refuse(field, "is " + ToText(time_budget_s) + " s; it must be positive");
   }
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+  const auto budget = std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::min(time_budget_s, kLongest_s)));
+  return std::max(budget, std::chrono::nanoseconds(1));
 }
 
 Read<Wait> ReadTime(const double* seconds, const char* field) {

@@ -1,5 +1,6 @@
 #include "client/cpp/commands/solve_flags.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -17,7 +18,10 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
   if (!CLI::detail::lexical_cast(text, seconds) || !(std::abs(seconds) <= kLongest_s)) {
     return "'" + text + "' is not a time in seconds; at most 1e9 is possible";
   }
-  options->time_budget = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  auto nanoseconds = std::chrono::nanoseconds(std::llround(seconds * 1e9));
+  // What is positive stays positive.
+  if (seconds > 0) nanoseconds = std::max(nanoseconds, std::chrono::nanoseconds(1));
+  options->time_budget = nanoseconds;
   return "";
 }
 

@@ -89,6 +89,22 @@ TEST_F(RemoteTest, AServerHasTheAnswersOfThisProcess) {
   EXPECT_EQ(sap_health(there.get(), nullptr, answer.get()), SAP_OK);
 }
 
+// A message holds nanoseconds, and a positive time is not rounded to none.
+TEST_F(RemoteTest, ATimeBudgetOfLessThanANanosecondIsOneHereAndThere) {
+  const ServerProcess server;
+  const Client there(server.address());
+  for (const double budget_s : {5e-324, 1e-12, 9e-10, 1e-9}) {
+    sap_options options{};
+    options.struct_size = sizeof options;
+    options.time_budget_s = &budget_s;
+    for (const Client* client : {&here_, &there}) {
+      const Answer answer;
+      EXPECT_EQ(sap_solve(client->get(), problem(), &options, nullptr, answer.get()), SAP_OK)
+          << budget_s << ": " << answer.error().message;
+    }
+  }
+}
+
 TEST_F(RemoteTest, BatchesHaveTheAnswersOfThisProcess) {
   const ServerProcess server;
   const Client there(server.address());
