@@ -28,10 +28,8 @@ from fleet import (
     ROOT,
     TOKEN,
     Server,
-    box_on_floor,
     connect,
     free_port,
-    status_of,
     wait_until,
     write_secrets,
 )
@@ -59,14 +57,16 @@ def manifests() -> dict[str, Manifest]:
 MANIFESTS = manifests()
 DEPLOYMENT = MANIFESTS["Deployment/sap-server"]["spec"]
 POD = DEPLOYMENT["template"]["spec"]
-(CONTAINER,) = POD["containers"]
+CONTAINERS = {container["name"]: container for container in POD["containers"]}
+CONTAINER = CONTAINERS["sap-server"]
+PROXY = CONTAINERS["proxy"]
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
 
 
 def image_flags() -> list[str]:
-    """Flags of the image's entry point, without the program."""
+    """Flags of the entry point of the server's image, without the program."""
     text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
-    (entry,) = re.findall(r"^ENTRYPOINT (\[.*\])$", text, re.MULTILINE)
+    (entry,) = re.findall(r'^ENTRYPOINT (\["sap-server".*\])$', text, re.MULTILINE)
     return list(json.loads(entry)[1:])
 
 
@@ -112,14 +112,16 @@ def test_a_misspelt_manifest_would_be_found() -> None:
         kubernetes_validate.validate(wrong, VERSIONS[-1], strict=True)
 
 
-def test_kubectl_renders_these_manifests_with_the_name_of_the_image() -> None:
+def test_kubectl_renders_these_manifests_with_the_names_of_the_images() -> None:
     command = ["kubectl", "kustomize", str(KUBERNETES)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     expected = copy.deepcopy(MANIFESTS)
-    (image,) = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["images"]
-    (container,) = expected["Deployment/sap-server"]["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == image["name"]
-    container["image"] = f"{image['newName']}:{image['newTag']}"
+    images = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())["images"]
+    containers = expected["Deployment/sap-server"]["spec"]["template"]["spec"]["containers"]
+    names = {image["name"]: f"{image['newName']}:{image['newTag']}" for image in images}
+    assert {container["image"] for container in containers} == set(names)
+    for container in containers:
+        container["image"] = names[container["image"]]
     rendered = list(yaml.safe_load_all(done.stdout))
     assert {f"{m['kind']}/{m['metadata']['name']}": m for m in rendered} == expected
 
@@ -188,13 +190,28 @@ def test_everything_is_about_the_pods_of_the_deployment() -> None:
     assert target == {"apiVersion": "apps/v1", "kind": "Deployment", "name": "sap-server"}
 
 
-def test_ports_are_those_on_which_the_image_listens() -> None:
+def dockerfile_environment() -> dict[str, str]:
+    """Variables of the proxy's image."""
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    (line,) = re.findall(r"^ENV (.*)$", text, re.MULTILINE)
+    return dict(word.split("=", 1) for word in line.split())
+
+
+def proxy_environment() -> dict[str, str]:
+    """Variables of the proxy's container."""
+    return dockerfile_environment() | {one["name"]: one["value"] for one in PROXY["env"]}
+
+
+def test_ports_are_those_on_which_the_images_listen() -> None:
     flags = image_flags()
     listening = {
-        "grpc": int(flags[flags.index("--listen") + 1].split(":")[1]),
+        "grpc": int(proxy_environment()["SAP_BIND"].split(":")[1]),
         "metrics": int(flags[flags.index("--metrics-listen") + 1].split(":")[1]),
     }
-    assert {port["name"]: port["containerPort"] for port in CONTAINER["ports"]} == listening
+    (port,) = PROXY["ports"]
+    assert port == {"name": "grpc", "containerPort": listening["grpc"]}
+    (port,) = CONTAINER["ports"]
+    assert port == {"name": "metrics", "containerPort": listening["metrics"]}
     for name in ("Service/sap-server", "Service/sap-servers"):
         for port in MANIFESTS[name]["spec"]["ports"]:
             assert port["port"] == listening[port["targetPort"]]
@@ -207,6 +224,7 @@ def test_ports_are_those_on_which_the_image_listens() -> None:
     address = place["endpoint"]["address"]["socket_address"]
     assert discovery["port"] == listening["metrics"]
     assert address["port_value"] == listening["grpc"]
+    assert f"--listen=0.0.0.0:{listening['grpc']}" in COMPOSE["sap-servers"]["command"]
     # One name in both files, which the headless Service and the compose file give to all servers.
     assert discovery["names"] == [address["address"]] == ["sap-servers"]
     assert "sap-servers" in COMPOSE
@@ -248,22 +266,67 @@ def test_headers_that_a_proxy_lets_through_fit_the_server(place: str) -> None:
     assert most <= value_of("--max-header-bytes", FLAGS[place])
 
 
-def test_secrets_have_the_names_that_the_flags_have() -> None:
-    (volume,) = POD["volumes"]
-    (mount,) = CONTAINER["volumeMounts"]
-    assert mount["name"] == volume["name"]
-    assert "subPath" not in mount
-    files = {
-        f"{mount['mountPath']}/{item['path']}"
+def mounts(container: Manifest) -> dict[str, str]:
+    """Paths by the names of the volumes."""
+    return {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+
+
+def files_of(container: Manifest) -> set[str]:
+    """Paths that secrets have in a container."""
+    paths = mounts(container)
+    return {
+        f"{paths[volume['name']]}/{item['path']}"
+        for volume in POD["volumes"]
+        if "projected" in volume and volume["name"] in paths
         for source in volume["projected"]["sources"]
         for item in source["secret"]["items"]
     }
-    assert files == {word for word in image_flags() if word.startswith("/")}
-    # The server's user reads them as the group of the volume, and nobody else does.
-    assert volume["projected"]["defaultMode"] == 0o440
-    user = re.findall(r"useradd --uid (\d+)", (DEPLOY / "Dockerfile").read_text())
+
+
+def test_secrets_have_the_names_that_the_images_expect() -> None:
+    assert files_of(CONTAINER) == {word for word in image_flags() if word.startswith("/")}
+    certificate = proxy_environment()["SAP_CERT"]
+    # HAProxy takes the key from there if the first file has none.
+    assert files_of(PROXY) == {certificate, f"{certificate}.key"}
+    for container in CONTAINERS.values():
+        assert not any("subPath" in mount for mount in container["volumeMounts"])
+    # The containers' user reads them as the group of the volume, and nobody else does.
+    volumes = [volume["projected"] for volume in POD["volumes"] if "projected" in volume]
+    assert [volume["defaultMode"] for volume in volumes] == [0o440] * 2
+    users = re.findall(r"useradd --uid (\d+)", (DEPLOY / "Dockerfile").read_text())
     security = POD["securityContext"]
-    assert [str(security["runAsUser"]), str(security["fsGroup"])] == user * 2
+    assert [str(security["runAsUser"]), str(security["fsGroup"])] == users
+
+
+def test_nobody_reaches_the_server_but_through_the_proxy() -> None:
+    (listening,) = [flag for flag in CONTAINER["args"] if flag.startswith("--listen=")]
+    path = listening.removeprefix("--listen=unix:")
+    assert path == proxy_environment()["SAP_SERVER"].removeprefix("unix@")
+    (shared,) = [volume["name"] for volume in POD["volumes"] if "emptyDir" in volume]
+    assert path.startswith(mounts(CONTAINER)[shared] + "/")
+    assert mounts(CONTAINER)[shared] == mounts(PROXY)[shared]
+    # What a port without a container would be open for.
+    calls, scrapes = MANIFESTS["NetworkPolicy/sap-server"]["spec"]["ingress"]
+    assert [port["port"] for port in calls["ports"]] == ["grpc"]
+    assert [port["port"] for port in scrapes["ports"]] == ["metrics"]
+
+
+def test_the_proxy_takes_connections_until_the_server_stops() -> None:
+    lame_duck = value_of("--lame-duck-s", FLAGS["kubernetes"])
+    assert float(proxy_environment()["SAP_LAME_DUCK_S"]) == lame_duck
+
+
+def test_the_proxy_has_the_memory_and_the_threads_that_it_may_take() -> None:
+    resources = PROXY["resources"]
+    assert resources["requests"] == resources["limits"]
+    (limit,) = re.findall(r"^haproxy .*-m (\d+)", (DEPLOY / "proxy.sh").read_text(), re.MULTILINE)
+    (unit,) = re.findall(r"haproxy .*-m (\d+)", (DEPLOY / "sap-proxy.service").read_text())
+    assert limit == unit
+    assert float(limit) * 2**20 < bytes_of(resources["limits"]["memory"])
+    assert proxy_environment()["SAP_PROXY_THREADS"] == resources["limits"]["cpu"]
+    # By the server alone: the proxy's processor would make it look idle.
+    (metric,) = MANIFESTS["HorizontalPodAutoscaler/sap-server"]["spec"]["metrics"]
+    assert metric["containerResource"]["container"] == CONTAINER["name"]
 
 
 def test_the_commands_of_the_documents_make_these_secrets(tmp_path: Path) -> None:
@@ -277,31 +340,10 @@ def test_the_commands_of_the_documents_make_these_secrets(tmp_path: Path) -> Non
         done = subprocess.run(run, capture_output=True, text=True, timeout=60, check=True)
         secret = yaml.safe_load(done.stdout)
         made[secret["metadata"]["name"]] = set(secret["data"])
-    for source in POD["volumes"][0]["projected"]["sources"]:
-        wanted = {item["key"] for item in source["secret"]["items"]}
-        assert wanted <= made[source["secret"]["name"]]
-
-
-def test_probes_tell_a_server_that_drains_from_a_dead_one(tmp_path: Path) -> None:
-    write_secrets(tmp_path)
-    ports = {"grpc": free_port(), "metrics": free_port()}
-    flags = [flag for flag in CONTAINER["args"] if not flag.startswith("--lame-duck-s")]
-    metrics = f"127.0.0.1:{ports['metrics']}"
-
-    def probe(name: str) -> int:
-        get = CONTAINER[name]["httpGet"]
-        return status_of(f"http://127.0.0.1:{ports[get['port']]}{get['path']}")
-
-    with Server(
-        f"127.0.0.1:{ports['grpc']}", metrics, tmp_path, [*flags, "--lame-duck-s=1"]
-    ) as server:
-        assert probe("startupProbe") == probe("readinessProbe") == probe("livenessProbe") == 200
-        with connect(ports["grpc"], tmp_path) as client:
-            server.terminate()
-            wait_until(lambda: probe("readinessProbe") == 503, "the server announces its end")
-            assert probe("livenessProbe") == 200
-            assert client.solve(box_on_floor()).velocity.shape == (6,)
-        assert server.wait() == 0
+    for volume in POD["volumes"]:
+        for source in volume.get("projected", {"sources": []})["sources"]:
+            wanted = {item["key"] for item in source["secret"]["items"]}
+            assert wanted <= made[source["secret"]["name"]]
 
 
 def test_containers_read_the_files_as_the_group_that_the_documents_make() -> None:
@@ -315,8 +357,10 @@ def test_containers_read_the_files_as_the_group_that_the_documents_make() -> Non
     assert len(readers) == 2
     for service in readers:
         assert service["group_add"][0].startswith("${SAP_SERVER_GID:?")
+    assert "install -d -m 750 -g sap-socket /etc/sap-proxy" in readme
     for name in ("compose.yaml", "Dockerfile"):
         assert "getent group sap-server" in (DEPLOY / name).read_text()
+    assert "getent group sap-socket" in (DEPLOY / "Dockerfile").read_text()
 
 
 def test_images_have_a_version() -> None:
