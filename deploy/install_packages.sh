@@ -15,7 +15,7 @@ declare -A packages=(
   [build]="g++ cmake ninja-build pkg-config
            libeigen3-dev libtbb-dev libmetis-dev libexpected-dev
            libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libssl-dev
-           libcli11-dev nlohmann-json3-dev libspdlog-dev
+           libcli11-dev nlohmann-json3-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip dpkg-dev libc-ares-dev libabsl-dev libre2-dev"
   # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,

@@ -1,7 +1,9 @@
 #include "server/listen_address.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -89,6 +91,27 @@ std::string WhyNotListen(const std::string& address) {
   if (!fd) return fd.error();
   close(*fd);
   return "";
+}
+
+tl::expected<AddressClaim, std::string> AddressClaim::Make(const std::string& address) {
+  AddressClaim claim(-1);
+  if (IsUnixSocket(address)) {
+    // Before the file of the lock is made.
+    const std::string why = WhyNotUnix(UnixPath(address));
+    if (!why.empty()) return tl::unexpected(why);
+    const std::string lock = UnixPath(address) + ".lock";
+    claim.fd_ = open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (claim.fd_ < 0) return tl::unexpected("cannot lock " + lock + ": " + std::strerror(errno));
+    if (flock(claim.fd_, LOCK_EX | LOCK_NB) != 0) return tl::unexpected(std::string(kTaken));
+  }
+  // Under the lock, so that no other server begins to listen after this.
+  const std::string why = WhyNotListen(address);
+  if (!why.empty()) return tl::unexpected(why);
+  return claim;
+}
+
+AddressClaim::~AddressClaim() {
+  if (fd_ >= 0) close(fd_);
 }
 
 std::string UnixPath(const std::string& address) {

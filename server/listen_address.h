@@ -3,6 +3,7 @@
 
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 namespace sap {
 
@@ -14,6 +15,27 @@ bool IsLocal(const std::string& address);
 // unlinks an existing socket file before it binds, and so takes over the address of a running
 // server; of a host with several addresses it takes those that are free, and it tells no reason.
 std::string WhyNotListen(const std::string& address);
+
+// Keeps an address from other servers that are starting, which WhyNotListen alone cannot: between
+// its question and gRPC's bind another one may ask. For unix:PATH it is a lock on PATH.lock, which
+// ends with the process; the file stays. A TCP address is given to one server by the kernel.
+class AddressClaim {
+ public:
+  // Fails with WhyNotListen's reason, or if another server has the claim.
+  static tl::expected<AddressClaim, std::string> Make(const std::string& address);
+
+  AddressClaim(AddressClaim&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  AddressClaim& operator=(AddressClaim&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~AddressClaim();
+
+ private:
+  explicit AddressClaim(int fd) : fd_(fd) {}
+
+  int fd_;  // of the lock; -1: none
+};
 
 // A socket that is bound to the first address of HOST:PORT that this machine has, or why there is
 // none. One that another process listens on is an error, also if it is not the first.

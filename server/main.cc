@@ -11,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +24,7 @@
 #include <thread>
 
 #include "server/auth/bearer_tokens.h"
+#include "server/auth/tls_credentials.h"
 #include "server/ops/call_log.h"
 #include "server/ops/call_observer.h"
 #include "server/ops/grpc_log.h"
@@ -30,6 +32,7 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
+#include "server/service/memory_reserve.h"
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
 #include "server/service/request_recorder.h"
@@ -47,36 +50,55 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-// The first request to shut down, from a signal or from an operator.
+// Why the server shuts down, and with which code the process then ends.
+struct Shutdown {
+  std::string reason;
+  int exit_code{EXIT_SUCCESS};
+};
+
+// The first request to shut down: from a signal, from an operator, or since nobody can connect.
 class ShutdownRequest {
  public:
-  void Make(const std::string& reason) {
+  void Make(const Shutdown& shutdown) {
     {
       const std::lock_guard lock(mutex_);
-      if (!reason_.empty()) return;
-      reason_ = reason;
+      if (shutdown_) return;
+      shutdown_ = shutdown;
     }
     made_.notify_all();
   }
 
-  // Waits for it; returns its reason.
-  std::string Await() {
+  // Waits for it.
+  Shutdown Await() {
     std::unique_lock lock(mutex_);
-    made_.wait(lock, [this] { return !reason_.empty(); });
-    return reason_;
+    made_.wait(lock, [this] { return shutdown_.has_value(); });
+    return *shutdown_;
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable made_;
-  std::string reason_;
+  std::optional<Shutdown> shutdown_;
 };
 
-// Handles signals while the main thread starts, waits or drains.
+// What the end of the process may take beyond the drain, whatever it waits for: a disk or a file
+// system that hangs, a pipe that nobody reads, a transport with a backlog.
+constexpr std::chrono::seconds kEnd{1};
+// For the line about a second signal.
+constexpr std::chrono::milliseconds kLastLine{100};
+
+void EndWithin(std::chrono::nanoseconds time, int exit_code) {
+  std::thread([time, exit_code] {
+    std::this_thread::sleep_for(time);
+    _exit(exit_code);
+  }).detach();
+}
+
+// Handles signals while the main thread starts, waits or drains. Waits for nothing but signals.
 class SignalThread {
  public:
-  SignalThread(const sigset_t& signals, sap::CallLog* log, ShutdownRequest* shutdown)
-      : signals_(signals), log_(log), shutdown_(shutdown), thread_([this] { Run(); }) {}
+  SignalThread(const sigset_t& signals, ShutdownRequest* shutdown)
+      : signals_(signals), shutdown_(shutdown), thread_([this] { Run(); }) {}
 
   ~SignalThread() {
     stopping_ = true;
@@ -84,41 +106,46 @@ class SignalThread {
     thread_.join();
   }
 
+  // Which must outlive this object.
+  void SetLog(sap::CallLog* log) { log_ = log; }
+
+  // From here on the main thread waits for the shutdown.
+  void SetStarted() { started_ = true; }
+
  private:
   void Run() {
     bool shutting_down = false;
     for (int signal = 0; sigwait(&signals_, &signal) == 0 && !stopping_;) {
+      sap::CallLog* const log = log_;
       if (signal == SIGHUP) {
-        ReopenLog();
+        if (log != nullptr) log->Reopen();
       } else if (shutting_down) {
-        // Neither flushes nor destructs: either may be what does not end.
-        std::fprintf(stderr, "sap-server: %s again; ends without a drain\n", strsignal(signal));
+        if (log != nullptr) {
+          log->Message(LogLevel::kWarning,
+                       std::string(strsignal(signal)) + " again: ends without a drain");
+          log->Flush(kLastLine);
+        }
+        // Without destructors: one of them may be what does not end.
         _exit(128 + signal);
       } else {
         shutting_down = true;
-        shutdown_->Make(strsignal(signal));
+        shutdown_->Make({strsignal(signal)});
+        // What has not begun to serve has nothing to drain, and may wait for a file.
+        if (!started_) EndWithin(kEnd, EXIT_SUCCESS);
       }
     }
   }
 
-  void ReopenLog() {
-    const std::string error = log_->Reopen();
-    if (error.empty()) {
-      log_->Message(LogLevel::kInfo, "log file reopened");
-    } else {
-      log_->Message(LogLevel::kError, error + "; the old file is written on");
-    }
-  }
-
   const sigset_t signals_;
-  sap::CallLog* const log_;
   ShutdownRequest* const shutdown_;
+  std::atomic<sap::CallLog*> log_{nullptr};
+  std::atomic<bool> started_{false};
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
 // Each connection needs a file descriptor. Once descriptors have run out, gRPC 1.51 accepts no more
-// connections until the process is restarted.
+// connections, and the server ends (ops/grpc_log.h).
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -137,6 +164,8 @@ void NotifyServiceManager(std::string_view state) {
   if (name.sun_path[0] == '@') name.sun_path[0] = '\0';  // of the abstract namespace
   const int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return;
+  const timeval timeout{.tv_sec = 1, .tv_usec = 0};
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
   sendto(fd, state.data(), state.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&name),
          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
   close(fd);
@@ -155,6 +184,7 @@ struct Server {
   std::optional<sap::GrpcLog> grpc_log;
   std::unique_ptr<sap::BearerTokens> tokens;
   std::unique_ptr<sap::BearerTokens> operator_tokens;
+  std::unique_ptr<sap::ServerCertificates> certificates;  // null: plain text
   std::unique_ptr<sap::RequestRecorder> recorder;
   sap::Metrics metrics;
   std::unique_ptr<sap::RequestHandler> handler;
@@ -187,6 +217,10 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
     error = StoreResult(sap::BearerTokens::Open(config.operations.admin_token_file, warn),
                         &server->operator_tokens);
   }
+  if (error.empty() && !config.security.tls.certificate.empty()) {
+    error = StoreResult(sap::ServerCertificates::Open(config.security.tls, warn),
+                        &server->certificates);
+  }
   server->recorder = std::make_unique<sap::RequestRecorder>(warn);
   if (error.empty() && !config.recording.directory.empty()) {
     const auto path = server->recorder->Begin(config.recording);
@@ -199,8 +233,8 @@ std::string StartFiles(const sap::ServerConfig& config, Server* server) {
 std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
   std::string error =
       StoreResult(sap::AdminServer::Start(
-                      config.operations.admin_listen, config.security.tls,
-                      {.drain = [shutdown = server->shutdown] { shutdown->Make("operator"); },
+                      config.operations.admin_listen, server->certificates.get(),
+                      {.drain = [shutdown = server->shutdown] { shutdown->Make({"operator"}); },
                        .log = server->log,
                        .recorder = server->recorder.get(),
                        .recording = config.recording,
@@ -217,20 +251,24 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
       std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
   const sap::CallObserver observer(&server->metrics, server->log);
   const sap::OperationsConfig& operations = config.operations;
-  const sap::TlsConfig& tls = config.security.tls;
   if (!operations.metrics_listen.empty()) {
     std::string error =
-        StoreResult(sap::MetricsEndpoint::Start(operations.metrics_listen, &server->metrics,
-                                                server->handler.get(), tls.certificate),
+        StoreResult(sap::MetricsEndpoint::Start(operations.metrics_listen,
+                                                {.metrics = &server->metrics,
+                                                 .handler = server->handler.get(),
+                                                 .certificates = server->certificates.get(),
+                                                 .tokens = server->tokens.get(),
+                                                 .log = server->log}),
                     &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
   // The main address first: a second server of the same configuration fails here, before it touches
   // the operators' address.
-  std::string error = StoreResult(
-      sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(), observer),
-      &server->grpc);
+  std::string error =
+      StoreResult(sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(),
+                                         observer, server->certificates.get()),
+                  &server->grpc);
   if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
   if (error.empty() && server->endpoint != nullptr) {
     server->endpoint->SetServed(server->grpc->address());
@@ -239,9 +277,14 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
   return error;
 }
 
-void Drain(const sap::ServerConfig& config, const std::string& reason, Server* server) {
+void Drain(const sap::ServerConfig& config, const Shutdown& shutdown, Server* server) {
   NotifyServiceManager("STOPPING=1");
-  if (server->endpoint != nullptr) server->endpoint->SetReady(false);
+  const std::string& reason = shutdown.reason;
+  if (server->endpoint != nullptr) {
+    server->endpoint->SetReady(false);
+    if (shutdown.exit_code != EXIT_SUCCESS) server->endpoint->SetDead();
+  }
+  if (shutdown.exit_code != EXIT_SUCCESS) server->log->Message(LogLevel::kError, reason);
   if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo,
                          reason + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");
@@ -267,22 +310,30 @@ int main(int argc, char** argv) {
   // Protobuf would log every malformed message to standard error, at a rate that clients control.
   google::protobuf::SetLogHandler(nullptr);
   const sigset_t signals = BlockSignals();
+  // The reader of the log or of standard output may go.
+  std::signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
+  sap::MemoryReserve::Install();
   std::unique_ptr<sap::CallLog> log;
+  ShutdownRequest shutdown;
+  SignalThread signal_thread(signals, &shutdown);
   std::string error = StoreResult(sap::CallLog::Open(config.log), &log);
   if (!error.empty()) {
     std::fprintf(stderr, "sap-server: %s\n", error.c_str());
     return EXIT_FAILURE;
   }
-  ShutdownRequest shutdown;
-  const SignalThread signal_thread(signals, log.get(), &shutdown);
+  signal_thread.SetLog(log.get());
   Server server;
   server.log = log.get();
   server.shutdown = &shutdown;
-  server.grpc_log.emplace(server.log);
+  server.grpc_log.emplace(server.log, [&shutdown] {
+    shutdown.Make(
+        {"connections are no longer accepted; are there descriptors left?", EXIT_FAILURE});
+  });
   error = StartFiles(config, &server);
   if (error.empty()) error = StartServices(config, &server);
   if (!error.empty()) {
+    EndWithin(kEnd, EXIT_FAILURE);
     log->Message(LogLevel::kError, error);
     return EXIT_FAILURE;
   }
@@ -292,8 +343,13 @@ int main(int argc, char** argv) {
   std::printf("listening on %s\n", server.grpc->address().c_str());
   std::fflush(stdout);
   NotifyServiceManager("READY=1");
+  signal_thread.SetStarted();
 
-  Drain(config, shutdown.Await(), &server);
+  const Shutdown request = shutdown.Await();
+  EndWithin(Nanoseconds(config.lame_duck_s) + Nanoseconds(config.drain_timeout_s) + 2 * kEnd,
+            request.exit_code);
+  Drain(config, request, &server);
+  EndWithin(kEnd, request.exit_code);
   log->Message(LogLevel::kInfo, "done");
-  return EXIT_SUCCESS;
+  return request.exit_code;
 }

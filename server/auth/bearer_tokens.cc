@@ -2,11 +2,8 @@
 
 #include <openssl/sha.h>
 
-#include <cerrno>
-#include <condition_variable>
-#include <cstring>
-#include <fstream>
-#include <mutex>
+#include <algorithm>
+#include <istream>
 #include <sstream>
 
 #include "server/auth/parse_entitlement.h"
@@ -18,7 +15,7 @@ constexpr std::string_view kScheme = "Bearer ";
 constexpr size_t kLongestName = 64;
 constexpr size_t kShortestToken = 16;
 constexpr size_t kLongestToken = 1024;
-constexpr std::chrono::seconds kBetweenChecks{1};
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
 std::string Sha256(std::string_view text) {
   std::string hash(SHA256_DIGEST_LENGTH, '\0');
@@ -27,34 +24,30 @@ std::string Sha256(std::string_view text) {
   return hash;
 }
 
-bool SameFile(const struct stat& a, const struct stat& b) {
-  return a.st_ino == b.st_ino && a.st_size == b.st_size && a.st_mtim.tv_sec == b.st_mtim.tv_sec &&
-         a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+bool IsControl(char c) { return (c >= 0 && c < ' ' && c != '\t' && c != '\r') || c == '\x7f'; }
+
+// Why a file is not the whole of a text; empty: nothing is known against it.
+std::string WhyNoText(const std::string& text) {
+  if (text.starts_with(kByteOrderMark)) return "the file begins with a byte order mark";
+  // The rest of the last line may be missing, and what is left of a token would be one.
+  if (!text.empty() && !text.ends_with('\n')) {
+    return "the last line does not end with a newline, so the file may be cut off";
+  }
+  return "";
 }
 
 }  // namespace
 
 tl::expected<std::unique_ptr<BearerTokens>, std::string> BearerTokens::Open(
     const std::string& path, Log log, const Entitlements& defaults) {
-  std::unique_ptr<BearerTokens> self(new BearerTokens(path, std::move(log), defaults));
-  if (const auto read = self->Read(); !read) return tl::unexpected(read.error());
-  self->refresher_ = std::jthread([tokens = self.get()](const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
-    const auto stopped = [&stop] { return stop.stop_requested(); };
-    while (!wake.wait_for(lock, stop, kBetweenChecks, stopped)) tokens->Refresh();
-  });
+  std::unique_ptr<BearerTokens> self(new BearerTokens(path, defaults));
+  auto file = WatchedFiles::Open(
+      {path}, "the tokens stay as they were",
+      [tokens = self.get()](const WatchedFiles::Contents& files) { return tokens->Use(files[0]); },
+      std::move(log));
+  if (!file) return tl::unexpected(file.error());
+  self->file_ = std::move(*file);
   return self;
-}
-
-void BearerTokens::Refresh() {
-  struct stat now {};
-  if (stat(path_.c_str(), &now) == 0 && SameFile(now, read_)) return;
-  const auto read = Read();
-  std::string error = read ? "" : read.error();
-  if (!read && error != last_error_) log_(error + "; the tokens stay as they were");
-  last_error_ = std::move(error);
 }
 
 std::optional<BearerTokens::Client> BearerTokens::Find(std::string_view header) const {
@@ -65,37 +58,32 @@ std::optional<BearerTokens::Client> BearerTokens::Find(std::string_view header) 
   return client->second;
 }
 
-tl::expected<void, std::string> BearerTokens::Read() {
-  const auto fail = [&](const std::string& why) {
-    return tl::unexpected<std::string>("cannot use the tokens in " + path_ + ": " + why);
-  };
-  struct stat now {};
-  errno = 0;
-  if (stat(path_.c_str(), &now) != 0) return fail(std::string(std::strerror(errno)));
-  std::ifstream file(path_);
-  if (!file) return fail(std::string(std::strerror(errno)));
-  auto clients = Parse(file);
-  if (file.bad()) return fail(std::string(std::strerror(errno)));
-  if (!clients) return fail(clients.error());
+tl::expected<void, std::string> BearerTokens::Use(const std::string& text) {
+  auto clients = Parse(text);
+  if (!clients) {
+    return tl::unexpected("cannot use the tokens in " + path_ + ": " + clients.error());
+  }
   {
     const std::lock_guard lock(mutex_);
     clients_ = std::make_shared<const Table>(std::move(*clients));
   }
-  read_ = now;
   version_.fetch_add(1, std::memory_order_release);
   return {};
 }
 
-tl::expected<BearerTokens::Table, std::string> BearerTokens::Parse(std::istream& file) const {
+tl::expected<BearerTokens::Table, std::string> BearerTokens::Parse(const std::string& text) const {
+  if (const std::string why = WhyNoText(text); !why.empty()) return tl::unexpected(why);
   Table clients;
   std::unordered_map<std::string, Entitlements> entitlements;  // by name
+  std::istringstream lines(text);
   std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
+  for (int number = 1; std::getline(lines, line); ++number) {
     const auto fail = [&](const std::string& why) {
       return tl::unexpected<std::string>("line " + std::to_string(number) + " " + why);
     };
     std::istringstream words(line);
     if (std::string first; !(words >> first) || first.starts_with('#')) continue;
+    if (std::ranges::any_of(line, IsControl)) return fail("has a control character");
     words.seekg(0);
     auto entry = ParseLine(words);
     if (!entry) return fail(entry.error());

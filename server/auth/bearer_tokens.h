@@ -4,30 +4,23 @@
 //   robot-7  4f1c0d...  priority=high sessions=16 bytes=64Mi solve-s=2 rate=200
 //
 // A client may have several tokens, each on a line of its own with the same entitlements. The file
-// is reloaded when it changes, so tokens can be rotated without a restart. No log line or error
-// message contains a token.
-//
-// While the file is absent or invalid, the tokens of the last valid one stay in use: an absent file
-// more often is a volume that is being remounted or a deployment that replaces it in two steps than
-// a decision to turn all clients away, and the latter would stop every robot at once. To revoke all
-// tokens, leave one line with a token that nobody has.
+// is reloaded when it changes, so tokens can be rotated without a restart; see watched_files.h. To
+// revoke all tokens, leave one line with a token that nobody has. No log line or error message
+// contains a token.
 #pragma once
-
-#include <sys/stat.h>
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <istream>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <tl/expected.hpp>
 #include <unordered_map>
 
+#include "server/auth/watched_files.h"
 #include "server/server_config.h"
 
 namespace sap {
@@ -35,8 +28,7 @@ namespace sap {
 // Thread-safe.
 class BearerTokens {
  public:
-  // Receives messages for the operator.
-  using Log = std::function<void(const std::string& message)>;
+  using Log = WatchedFiles::Log;
 
   struct Client {
     std::string name;
@@ -55,16 +47,17 @@ class BearerTokens {
   // Number of the contents in use; another one after each reload.
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
+  // Whether the present file is absent or invalid, so that older tokens are in use.
+  bool reload_failed() const { return file_->failed(); }
+
  private:
   using Table = std::unordered_map<std::string, Client>;  // by SHA-256 of the token
 
-  BearerTokens(std::string path, Log log, const Entitlements& defaults)
-      : path_(std::move(path)), log_(std::move(log)), defaults_(defaults) {}
+  BearerTokens(std::string path, const Entitlements& defaults)
+      : path_(std::move(path)), defaults_(defaults) {}
 
-  // Reloads the file if it has changed. If the new file is invalid, the old tokens stay in use.
-  void Refresh();
-  tl::expected<void, std::string> Read();
-  tl::expected<Table, std::string> Parse(std::istream& file) const;
+  tl::expected<void, std::string> Use(const std::string& text);
+  tl::expected<Table, std::string> Parse(const std::string& text) const;
   tl::expected<Table::value_type, std::string> ParseLine(std::istream& words) const;
 
   std::shared_ptr<const Table> clients() const {
@@ -73,15 +66,11 @@ class BearerTokens {
   }
 
   const std::string path_;
-  const Log log_;
   const Entitlements defaults_;
   std::atomic<uint64_t> version_{0};
   mutable std::mutex mutex_;  // held to copy or replace the pointer
   std::shared_ptr<const Table> clients_;
-  struct stat read_ {};     // status of the file when it was loaded
-  std::string last_error_;  // of a reload; logged once, not at every check
-  // Calls Refresh every second, so that no call waits for a file system that hangs.
-  std::jthread refresher_;
+  std::unique_ptr<WatchedFiles> file_;
 };
 
 }  // namespace sap

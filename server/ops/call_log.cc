@@ -1,9 +1,9 @@
 #include "server/ops/call_log.h"
 
-#include <spdlog/async.h>
-#include <spdlog/sinks/stdout_sinks.h>
-
 #include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ctime>
 #include <nlohmann/json.hpp>
 
 namespace sap {
@@ -11,7 +11,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kQueuedLines = 8192;
 constexpr int kOk = 0;
 constexpr int kCancelled = 1;
 constexpr int kUnknown = 2;
@@ -30,57 +29,43 @@ std::string Cut(std::string_view text) { return std::string(text.substr(0, kLong
 
 // Invalid UTF-8 is replaced, not rejected.
 std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + '\n';
 }
 
+// "2026-01-31T23:59:59.123456Z"
 std::string Now() {
   const auto now = std::chrono::system_clock::now();
   const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
   const auto since_epoch = now.time_since_epoch();
-  const auto micros =
+  const long micros =
       std::chrono::duration_cast<std::chrono::microseconds>(since_epoch).count() % 1'000'000;
   std::tm utc{};
   gmtime_r(&seconds, &utc);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", utc.tm_year + 1900,
-                     utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, micros);
+  std::array<char, 64> text;
+  const size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &utc);
+  std::snprintf(text.data() + length, text.size() - length, ".%06ldZ", micros);
+  return text.data();
+}
+
+std::string MessageLine(LogLevel level, const std::string& text) {
+  return Line({{"time", Now()}, {"level", Name(level)}, {"message", text}});
 }
 
 }  // namespace
 
 tl::expected<std::unique_ptr<CallLog>, std::string> CallLog::Open(const LogConfig& config) {
-  std::shared_ptr<LogFile> file;
-  if (!config.file.empty()) {
-    auto opened = LogFile::Open(config.file);
-    if (!opened) return tl::unexpected(opened.error());
-    file = std::move(*opened);
-  }
-  try {
-    spdlog::sink_ptr sink = file;
-    if (sink == nullptr) sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    if (spdlog::thread_pool() == nullptr) spdlog::init_thread_pool(kQueuedLines, 1);
-    auto logger = std::make_shared<spdlog::async_logger>(
-        "sap-server", sink, spdlog::thread_pool(), spdlog::async_overflow_policy::overrun_oldest);
-    logger->set_pattern("%v");
-    // Write errors, such as a full disk, lose lines and have no other effect.
-    logger->set_error_handler([](const std::string&) {});
-    logger->flush_on(spdlog::level::info);
-    return std::unique_ptr<CallLog>(new CallLog(config, std::move(file), std::move(logger)));
-  } catch (const spdlog::spdlog_ex& error) {
-    return tl::unexpected(std::string("cannot log: ") + error.what());
-  }
+  auto writer = LogWriter::Open(config.file);
+  if (!writer) return tl::unexpected(writer.error());
+  return std::unique_ptr<CallLog>(new CallLog(config, std::move(*writer)));
 }
 
-CallLog::CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
-                 std::shared_ptr<spdlog::logger> logger)
+CallLog::CallLog(const LogConfig& config, std::unique_ptr<LogWriter> writer)
     : slow_call_s_(config.slow_call_s),
       level_(config.level),
-      file_(std::move(file)),
-      logger_(std::move(logger)) {}
+      to_file_(!config.file.empty()),
+      writer_(std::move(writer)) {}
 
-CallLog::~CallLog() {
-  ReportSuppressed();
-  logger_->flush();
-}
+CallLog::~CallLog() { ReportSuppressed(); }
 
 bool LineBudget::Take(Clock::time_point now) {
   const Clock::time_point due =
@@ -93,11 +78,18 @@ bool LineBudget::Take(Clock::time_point now) {
   return true;
 }
 
-std::string CallLog::Reopen() { return file_ == nullptr ? "" : file_->Reopen(); }
+void CallLog::Reopen() {
+  if (!to_file_) return;
+  const bool tells_success = LogLevel::kInfo >= level_.load(std::memory_order_relaxed);
+  writer_->Reopen([tells_success](const std::string& error) -> std::string {
+    if (!error.empty())
+      return MessageLine(LogLevel::kError, error + "; the old file is written on");
+    return tells_success ? MessageLine(LogLevel::kInfo, "log file reopened") : "";
+  });
+}
 
 void CallLog::Message(LogLevel level, const std::string& text) {
-  if (level < level_.load(std::memory_order_relaxed)) return;
-  logger_->info(Line({{"time", Now()}, {"level", Name(level)}, {"message", text}}));
+  if (level >= level_.load(std::memory_order_relaxed)) writer_->Write(MessageLine(level, text));
 }
 
 void CallLog::LibraryMessage(LogLevel level, const std::string& text) {
@@ -120,6 +112,10 @@ void CallLog::ReportSuppressed() {
     const std::string whose =
         i == kLibrary ? "lines of gRPC" : std::string("calls with code ") + NameOfCode(i);
     Message(LogLevel::kWarning, std::to_string(lines) + " more " + whose + " suppressed");
+  }
+  if (const uint64_t dropped = writer_->TakeDropped(); dropped > 0) {
+    Message(LogLevel::kWarning,
+            std::to_string(dropped) + " lines dropped: they came faster than they were written");
   }
 }
 
@@ -156,7 +152,7 @@ void CallLog::Call(const CallSummary& call) {
   if (!call.request_id.empty()) line["request_id"] = Cut(call.request_id);
   if (!call.traceparent.empty()) line["traceparent"] = Cut(call.traceparent);
   if (call.step_id) line["step_id"] = *call.step_id;
-  logger_->info(Line(line));
+  writer_->Write(Line(line));
 }
 
 }  // namespace sap

@@ -1,5 +1,5 @@
 // JSON log lines for operators: slow and failed calls, and server events. A separate thread writes
-// them; if it falls behind, the oldest lines are dropped and no call waits.
+// them; if it falls behind, the oldest lines are dropped and counted, and no call waits.
 //
 // Lines that clients can cause without limit have a rate: per status code of failed calls, and for
 // the lines of gRPC itself. Those beyond it are counted and reported as one line.
@@ -7,8 +7,6 @@
 // A line never contains problems, tokens, or headers other than the request id and the trace
 // context.
 #pragma once
-
-#include <spdlog/logger.h>
 
 #include <array>
 #include <atomic>
@@ -22,7 +20,7 @@
 #include <tl/expected.hpp>
 #include <utility>
 
-#include "server/ops/log_file.h"
+#include "server/ops/log_writer.h"
 #include "server/server_config.h"
 #include "server/service/metrics.h"
 
@@ -63,11 +61,18 @@ class CallLog {
  public:
   // Fails with an error message if the file cannot be opened.
   static tl::expected<std::unique_ptr<CallLog>, std::string> Open(const LogConfig& config);
+  // Waits for at most a second for lines that are not written yet.
   ~CallLog();
 
-  // Opens the log file anew under its name, after log rotation has renamed it. Returns an error
-  // message, and writes on to the old file, if that fails; otherwise an empty string.
-  std::string Reopen();
+  // Lets the log file be opened anew under its name, after log rotation has renamed it; without a
+  // file it has no effect. A line tells the result.
+  void Reopen();
+
+  // Whether all lines so far are written within the time.
+  bool Flush(std::chrono::milliseconds timeout) { return writer_->Flush(timeout); }
+
+  // Number of lines that were lost because they were not written fast enough.
+  uint64_t lines_dropped() const { return writer_->dropped(); }
 
   void SetLevel(LogLevel level) { level_.store(level, std::memory_order_relaxed); }
 
@@ -81,12 +86,12 @@ class CallLog {
   bool Wants(int code, double duration_s);
   void Call(const CallSummary& call);
 
-  // Writes how many lines were suppressed since the last report, per code; call periodically.
+  // Writes how many lines were suppressed since the last report, per code, and how many dropped;
+  // call periodically.
   void ReportSuppressed();
 
  private:
-  CallLog(const LogConfig& config, std::shared_ptr<LogFile> file,
-          std::shared_ptr<spdlog::logger> logger);
+  CallLog(const LogConfig& config, std::unique_ptr<LogWriter> writer);
 
   bool Selects(int code, double duration_s) const;
   bool TakeLine(int budget);
@@ -96,8 +101,8 @@ class CallLog {
 
   const double slow_call_s_;
   std::atomic<LogLevel> level_;
-  const std::shared_ptr<LogFile> file_;  // null: standard error
-  const std::shared_ptr<spdlog::logger> logger_;
+  const bool to_file_;
+  const std::unique_ptr<LogWriter> writer_;
 
   std::mutex mutex_;
   std::array<LineBudget, kNumCodes + 1> budgets_;

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace sap {
 namespace {
@@ -12,6 +13,10 @@ namespace {
 // gRPC takes a plain function, and may call it until the process ends.
 std::mutex log_mutex;
 CallLog* current_log = nullptr;
+std::function<void()> current_deaf;
+
+// The line of gRPC's src/core/lib/iomgr/tcp_server_posix.cc that precedes the end of a listener.
+bool StopsListening(const std::string& message) { return message.starts_with("Failed accept"); }
 
 // Malformed input of clients is an error to gRPC, but nothing that needs an operator.
 LogLevel LevelOf(gpr_log_severity severity) {
@@ -29,6 +34,7 @@ LogLevel LevelOf(gpr_log_severity severity) {
 void Log(gpr_log_func_args* line) {
   const std::lock_guard lock(log_mutex);
   if (current_log == nullptr) return;
+  if (StopsListening(line->message)) current_deaf();
   current_log->LibraryMessage(
       LevelOf(line->severity),
       "gRPC: " + std::filesystem::path(line->file).filename().string() + ": " + line->message);
@@ -36,9 +42,10 @@ void Log(gpr_log_func_args* line) {
 
 }  // namespace
 
-GrpcLog::GrpcLog(CallLog* log) {
+GrpcLog::GrpcLog(CallLog* log, std::function<void()> deaf) {
   const std::lock_guard lock(log_mutex);
   current_log = log;
+  current_deaf = std::move(deaf);
   gpr_set_log_function(Log);
 }
 

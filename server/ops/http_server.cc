@@ -1,17 +1,21 @@
 #include "server/ops/http_server.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "server/auth/address_identity.h"
 #include "server/listen_address.h"
 
 namespace sap {
@@ -45,6 +49,20 @@ std::string Text(const HttpServer::Response& response, const std::string& header
          "\r\nContent-Type: " + response.content_type +
          "\r\nContent-Length: " + std::to_string(response.body.size()) + "\r\n" + header +
          "Connection: close\r\n\r\n" + response.body;
+}
+
+// Without the body, for HEAD.
+std::string HeaderOf(const std::string& text) { return text.substr(0, text.find("\r\n\r\n") + 4); }
+
+std::string IdentityOf(const sockaddr_storage& name) {
+  std::array<char, INET6_ADDRSTRLEN> host{};
+  const bool is_v6 = name.ss_family == AF_INET6;
+  const void* const address =
+      is_v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(&name)->sin6_addr)
+            : static_cast<const void*>(&reinterpret_cast<const sockaddr_in*>(&name)->sin_addr);
+  inet_ntop(name.ss_family, address, host.data(), host.size());
+  return AddressIdentity(is_v6 ? "ipv6:[" + std::string(host.data()) + "]:0"
+                               : "ipv4:" + std::string(host.data()) + ":0");
 }
 
 int PortOf(int fd) {
@@ -116,16 +134,35 @@ void HttpServer::Serve() {
 }
 
 void HttpServer::Accept() {
-  const int fd = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  sockaddr_storage peer{};
+  socklen_t length = sizeof peer;
+  const int fd =
+      accept4(listener_, reinterpret_cast<sockaddr*>(&peer), &length, SOCK_CLOEXEC | SOCK_NONBLOCK);
   if (fd < 0) {
     if (!IsRetryable(errno)) next_accept_ = Clock::now() + kTick;
     return;
   }
-  if (connections_.size() >= limits_.connections) {
-    close(connections_.front().fd);
-    connections_.pop_front();
+  if (connections_.size() >= limits_.connections) EvictOne();
+  connections_.push_back(
+      {.fd = fd, .address = IdentityOf(peer), .deadline = Clock::now() + limits_.duration});
+}
+
+void HttpServer::EvictOne() {
+  std::map<std::string_view, int> counts;
+  for (const Connection& connection : connections_) ++counts[connection.address];
+  const auto most = std::ranges::max_element(
+      counts, {}, [](const auto& address_and_count) { return address_and_count.second; });
+  // Oldest first; one that has not sent its request before one that waits for its answer.
+  auto evicted = connections_.end();
+  for (auto one = connections_.begin(); one != connections_.end(); ++one) {
+    if (one->address != most->first) continue;
+    if (evicted == connections_.end()) evicted = one;
+    if (!one->answer.empty()) continue;
+    evicted = one;
+    break;
   }
-  connections_.push_back({.fd = fd, .deadline = Clock::now() + limits_.duration});
+  close(evicted->fd);
+  connections_.erase(evicted);
 }
 
 bool HttpServer::Continue(Connection* connection) {
@@ -176,9 +213,11 @@ std::string HttpServer::Answer(const std::string& header) const {
       !line.substr(first).starts_with(" /") || !line.substr(second).starts_with(" HTTP/1.")) {
     return Text({400});
   }
-  if (line.substr(0, first) != "GET") return Text({405}, "Allow: GET\r\n");
+  const std::string_view method = line.substr(0, first);
+  if (method != "GET" && method != "HEAD") return Text({405}, "Allow: GET, HEAD\r\n");
   const std::string_view target = line.substr(first + 1, second - first - 1);
-  return Text(handler_(target.substr(0, target.find('?'))));
+  const std::string text = Text(handler_(target.substr(0, target.find('?'))));
+  return method == "GET" ? text : HeaderOf(text);
 }
 
 }  // namespace sap

@@ -1,8 +1,10 @@
-// A small HTTP/1.1 server for probes and scrapes: GET without a body, one request per connection.
+// A small HTTP/1.1 server for probes and scrapes: GET and HEAD without a body, one request per
+// connection.
 //
 // One thread polls all connections, so none of them waits for another. Connections are bounded in
-// number, header size and time; beyond their number the oldest is closed, so that silent
-// connections cannot keep a probe out.
+// number, header size and time. Beyond their number the address that has most of them loses one,
+// its oldest that has not sent its request if there is such a one, so that neither silent
+// connections nor a flood of them from elsewhere keep a probe out.
 #pragma once
 
 #include <chrono>
@@ -23,7 +25,7 @@ class HttpServer {
     std::string body{};
     std::string content_type{"text/plain; charset=utf-8"};
   };
-  // Answers GET of a path, without its query. Called on the server's thread.
+  // Answers GET and HEAD of a path, without its query. Called on the server's thread.
   using Handler = std::function<Response(std::string_view path)>;
 
   struct Limits {
@@ -45,6 +47,7 @@ class HttpServer {
 
   struct Connection {
     int fd;
+    std::string address;  // see address_identity.h
     Clock::time_point deadline;
     std::string received{};
     std::string answer{};
@@ -57,6 +60,7 @@ class HttpServer {
 
   void Serve();
   void Accept();
+  void EvictOne();
   // These return whether the connection continues.
   bool Continue(Connection* connection);
   bool Receive(Connection* connection);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sap/v1/solver_service.grpc.pb.h"
-#include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
 #include "server/ops/process_status.h"
 #include "solver/build_info.h"
@@ -117,8 +116,7 @@ void AddProblems(const Metrics& metrics, Families* families) {
   }
 }
 
-void AddServer(const Metrics& metrics, RequestHandler* handler, const std::string& certificate,
-               Families* families) {
+void AddServer(const Metrics& metrics, RequestHandler* handler, Families* families) {
   const auto gauge = [&](const char* name, const char* help, double value) {
     families->Begin(name, help, MetricType::Gauge).Add({}, value);
   };
@@ -143,11 +141,29 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, const std::strin
         static_cast<double>(handler->queue().running()) / handler->config().threads);
   families->Begin("sap_build_info", "Constant 1, labelled with the build.", MetricType::Gauge)
       .Add({{"version", SAP_VERSION}, {"instruction_set", InstructionSet()}}, 1);
-  if (certificate.empty()) return;
-  if (const auto expiry = CertificateExpiry(certificate)) {
-    gauge("sap_certificate_expiry_timestamp_seconds", "Expiry time of the TLS certificate.",
-          std::chrono::duration<double>(expiry->time_since_epoch()).count());
+}
+
+// Metrics of the files of the server, its log included.
+void AddFiles(const MetricSources& sources, Families* families) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families->Begin(name, help, MetricType::Gauge).Add({}, value);
+  };
+  if (sources.log != nullptr) {
+    families
+        ->Begin("sap_log_lines_dropped_total",
+                "Log lines lost because they were written too slowly.", MetricType::Counter)
+        .Add({}, static_cast<double>(sources.log->lines_dropped()));
   }
+  if (sources.tokens != nullptr) {
+    gauge("sap_token_reload_failed", "Whether the token file is invalid and older tokens are used.",
+          sources.tokens->reload_failed() ? 1 : 0);
+  }
+  if (sources.certificates == nullptr) return;
+  gauge("sap_certificate_reload_failed",
+        "Whether certificate, key or client CA are invalid and older ones are used.",
+        sources.certificates->reload_failed() ? 1 : 0);
+  gauge("sap_certificate_expiry_timestamp_seconds", "Expiry time of the TLS certificate in use.",
+        std::chrono::duration<double>(sources.certificates->expiry().time_since_epoch()).count());
 }
 
 // With the names that Prometheus's own clients use.
@@ -169,44 +185,55 @@ void AddProcess(const std::string& served, Families* families) {
         CountConnections(served));
 }
 
+// Whoever reaches the port may ask for the page in a loop.
+constexpr std::chrono::seconds kPageAge{1};
 constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 
 }  // namespace
 
-std::vector<MetricFamily> CollectMetrics(const Metrics& metrics, RequestHandler* handler,
-                                         const std::string& certificate,
-                                         const std::string& served) {
+std::vector<MetricFamily> CollectMetrics(const MetricSources& sources, const std::string& served) {
   std::vector<MetricFamily> all;
   Families families(&all);
-  AddCalls(metrics, &families);
-  AddProblems(metrics, &families);
-  AddServer(metrics, handler, certificate, &families);
+  AddCalls(*sources.metrics, &families);
+  AddProblems(*sources.metrics, &families);
+  AddServer(*sources.metrics, sources.handler, &families);
+  AddFiles(sources, &families);
   AddProcess(served, &families);
   return all;
 }
 
 tl::expected<std::unique_ptr<MetricsEndpoint>, std::string> MetricsEndpoint::Start(
-    const std::string& address, const Metrics* metrics, RequestHandler* handler,
-    const std::string& certificate) {
+    const std::string& address, const MetricSources& sources) {
   std::unique_ptr<MetricsEndpoint> self(new MetricsEndpoint());
-  const auto answer = [metrics, handler, certificate, ready = &self->ready_,
-                       address = &self->served_](std::string_view path) -> HttpServer::Response {
-    if (path == "/metrics") {
-      const auto served = address->load();
-      const auto families =
-          CollectMetrics(*metrics, handler, certificate, served != nullptr ? *served : "");
-      return {200, prometheus::TextSerializer().Serialize(families), kMetricsType};
-    }
-    if (path == "/live") return {200, "live\n"};
-    if (path != "/ready") return {404, "the paths are /metrics, /live and /ready\n"};
-    if (ready->load(std::memory_order_relaxed)) return {200, "ready\n"};
-    return {503, "not ready\n"};
+  const auto answer = [sources, endpoint = self.get()](std::string_view path) {
+    return endpoint->Answer(sources, path);
   };
   auto server = HttpServer::Start(address, answer, HttpServer::Limits());
   if (!server) return tl::unexpected("metrics: " + server.error());
   self->server_ = std::move(*server);
   self->address_ = WithPort(address, self->server_->port());
   return self;
+}
+
+HttpServer::Response MetricsEndpoint::Answer(const MetricSources& sources, std::string_view path) {
+  if (path == "/metrics") return {200, Page(sources), kMetricsType};
+  if (path == "/live") {
+    if (live_.load(std::memory_order_relaxed)) return {200, "live\n"};
+    return {503, "accepts no connections\n"};
+  }
+  if (path != "/ready") return {404, "the paths are /metrics, /live and /ready\n"};
+  if (ready_.load(std::memory_order_relaxed)) return {200, "ready\n"};
+  return {503, "not ready\n"};
+}
+
+const std::string& MetricsEndpoint::Page(const MetricSources& sources) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < page_expiry_) return page_;
+  const auto served = served_.load();
+  page_ = prometheus::TextSerializer().Serialize(
+      CollectMetrics(sources, served != nullptr ? *served : ""));
+  page_expiry_ = now + kPageAge;
+  return page_;
 }
 
 }  // namespace sap

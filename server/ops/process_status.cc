@@ -1,18 +1,17 @@
 #include "server/ops/process_status.h"
 
+#include <netinet/in.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdio>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <system_error>
-#include <vector>
 
 #include "server/listen_address.h"
 #include "solver/engine/control_groups.h"
@@ -73,18 +72,20 @@ double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
-// Lines with these two words at their places.
-int CountLines(const path& file, size_t first_place, const std::string& first, size_t second_place,
-               const std::string& second) {
-  std::ifstream lines(file);
-  int count = 0;
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream stream(line);
-    const std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
-    if (words.size() <= std::max(first_place, second_place)) continue;
-    if (words[first_place].ends_with(first) && words[second_place] == second) ++count;
-  }
-  return count;
+// The name of a socket; of the family AF_UNSPEC if it has none, or if this is no socket.
+template <typename Ask>
+sockaddr_storage NameOf(Ask ask, int fd) {
+  sockaddr_storage name{};
+  socklen_t length = sizeof name;
+  if (ask(fd, reinterpret_cast<sockaddr*>(&name), &length) != 0) name.ss_family = AF_UNSPEC;
+  return name;
+}
+
+// The port of an address of TCP, else 0.
+unsigned PortOf(const sockaddr_storage& name) {
+  if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return 0;
+  // It has the same place in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&name)->sin_port);
 }
 
 }  // namespace
@@ -102,20 +103,27 @@ ProcessStatus ReadProcessStatus(const path& root) {
           .processor_s = Seconds(use.ru_utime) + Seconds(use.ru_stime)};
 }
 
-// Formats: proc(5). Local addresses end in the port, as hexadecimal digits; 01 is established, and
-// 03 connected, in the tables of TCP and of Unix sockets.
-int CountConnections(const std::string& address, const path& root) {
-  const path tables = root / "proc/self/net";
-  if (IsUnixSocket(address)) {
-    return CountLines(tables / "unix", 7, UnixPath(address), 5, "03");
-  }
-  const std::string digits = address.substr(address.rfind(':') + 1);
+int CountConnections(const std::string& address) {
+  const bool is_unix = IsUnixSocket(address);
+  const std::string path = is_unix ? UnixPath(address) : "";
   unsigned port = 0;
-  std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  std::array<char, 8> ending;
-  std::snprintf(ending.data(), ending.size(), ":%04X", port & 0xffffU);
-  return CountLines(tables / "tcp", 1, ending.data(), 3, "01") +
-         CountLines(tables / "tcp6", 1, ending.data(), 3, "01");
+  const size_t colon = address.rfind(':') + 1;
+  std::from_chars(address.data() + colon, address.data() + address.size(), port);
+  const auto is_here = [&](const sockaddr_storage& name) {
+    if (!is_unix) return port != 0 && PortOf(name) == port;
+    return name.ss_family == AF_UNIX &&
+           path == reinterpret_cast<const sockaddr_un*>(&name)->sun_path;
+  };
+  int count = 0;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd", error)) {
+    const std::string digits = file.path().filename();
+    int fd = -1;
+    std::from_chars(digits.data(), digits.data() + digits.size(), fd);
+    // Those that listen have no peer.
+    if (is_here(NameOf(getsockname, fd)) && NameOf(getpeername, fd).ss_family != AF_UNSPEC) ++count;
+  }
+  return count;
 }
 
 }  // namespace sap

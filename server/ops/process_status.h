@@ -19,8 +19,9 @@ struct ProcessStatus {
 // Values that cannot be read are 0. `root` has proc and sys/fs/cgroup.
 ProcessStatus ReadProcessStatus(const std::filesystem::path& root = "/");
 
-// Connections that are established with this listen address: unix:PATH, or HOST:PORT with the port
-// that the kernel assigned. Reads the table of all connections of the network namespace.
-int CountConnections(const std::string& address, const std::filesystem::path& root = "/");
+// Connections of this process that were accepted at this listen address: unix:PATH, or HOST:PORT
+// with the port that the kernel assigned. Looks at the process's own descriptors; the kernel's
+// table of connections holds those of the whole machine.
+int CountConnections(const std::string& address);
 
 }  // namespace sap

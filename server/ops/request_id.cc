@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 #include "solver/engine/boot_id.h"
 
@@ -11,11 +12,6 @@ namespace {
 
 constexpr const char* kHeader = "x-request-id";
 constexpr size_t kLongestId = 256;
-
-void AppendHexadecimal(uint64_t number, std::string* text) {
-  constexpr const char* kDigits = "0123456789abcdef";
-  for (int shift = 60; shift >= 0; shift -= 4) text->push_back(kDigits[number >> shift & 15]);
-}
 
 }  // namespace
 
@@ -30,24 +26,26 @@ bool IsPrintable(std::string_view text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-std::string MakeRequestId() {
-  static std::atomic<uint64_t> number{0};
-  std::string id = BootId();
-  id.reserve(32);
-  AppendHexadecimal(number.fetch_add(1, std::memory_order_relaxed), &id);
+std::array<char, 32> MakeRequestId() {
+  static std::atomic<uint64_t> next{0};
+  constexpr const char* kDigits = "0123456789abcdef";
+  std::array<char, 32> id;
+  char* digit = std::ranges::copy(BootId(), id.begin()).out;
+  const uint64_t number = next.fetch_add(1, std::memory_order_relaxed);
+  for (int shift = 60; shift >= 0; shift -= 4) *digit++ = kDigits[number >> shift & 15];
   return id;
 }
 
-const std::string& RequestId::Of(const grpc::ServerContext& context) {
+std::string_view RequestId::Of(const grpc::ServerContext& context) {
   if (!id_.empty()) return id_;
   const std::string_view header = HeaderOf(context, kHeader);
-  id_ = IsPrintable(header) ? std::string(header.substr(0, kLongestId)) : std::string();
-  if (id_.empty()) id_ = MakeRequestId();
-  return id_;
+  if (!header.empty() && IsPrintable(header)) return id_ = header.substr(0, kLongestId);
+  made_ = MakeRequestId();
+  return id_ = {made_.data(), made_.size()};
 }
 
 void RequestId::Return(grpc::ServerContext* context) {
-  context->AddTrailingMetadata(kHeader, Of(*context));
+  context->AddTrailingMetadata(kHeader, std::string(Of(*context)));
 }
 
 }  // namespace sap

@@ -4,26 +4,29 @@
 
 #include <grpcpp/server_context.h>
 
-#include <string>
+#include <array>
 #include <string_view>
 
 namespace sap {
 
 // Belongs to one call. The id is made when it is first asked for, so calls that are neither logged
-// nor fail cost nothing. Not thread-safe.
+// nor fail cost nothing, and without allocation: it belongs to the answer of a call that found no
+// memory, too. Not thread-safe.
 class RequestId {
  public:
   // The client's header if it is printable, cut to 256 bytes; otherwise 32 hexadecimal digits.
-  const std::string& Of(const grpc::ServerContext& context);
+  // Valid as long as this object and the call.
+  std::string_view Of(const grpc::ServerContext& context);
 
   // Sends it in the trailing metadata. At most once, before the call is finished.
   void Return(grpc::ServerContext* context);
 
   // For the next call.
-  void Clear() { id_.clear(); }
+  void Clear() { id_ = {}; }
 
  private:
-  std::string id_;
+  std::string_view id_;
+  std::array<char, 32> made_;
 };
 
 // Header of a call; empty if there is none.
@@ -33,6 +36,6 @@ std::string_view HeaderOf(const grpc::ServerContext& context, const char* name);
 bool IsPrintable(std::string_view text);
 
 // 32 hexadecimal digits, different at each call in all processes.
-std::string MakeRequestId();
+std::array<char, 32> MakeRequestId();
 
 }  // namespace sap

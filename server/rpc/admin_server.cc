@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
 #include "server/rpc/completion_tag.h"
 #include "server/rpc/rpc_status.h"
@@ -82,18 +81,16 @@ RpcMethod::Description AdminServer::Describe(int index) {
 }
 
 tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
-    const std::string& address, const TlsConfig& tls, Subjects subjects) {
-  if (const std::string why = WhyNotListen(address); !why.empty()) {
-    return tl::unexpected("cannot listen on " + address + ": " + why);
-  }
-  const auto credentials = MakeServerCredentials(tls);
-  if (!credentials) return tl::unexpected(credentials.error());
+    const std::string& address, const ServerCertificates* certificates, Subjects subjects) {
+  auto claim = AddressClaim::Make(address);
+  if (!claim) return tl::unexpected("cannot listen on " + address + ": " + claim.error());
   std::unique_ptr<AdminServer> self(new AdminServer(std::move(subjects)));
+  self->claim_ = std::move(*claim);
   grpc::ServerBuilder builder;
   SetOptions(&builder);
   if (self->subjects_.tokens != nullptr) RemoveReflection(&builder);
   int port = 0;
-  builder.AddListeningPort(address, *credentials, &port);
+  builder.AddListeningPort(address, MakeServerCredentials(certificates), &port);
   builder.RegisterService(&self->service_);
   self->queue_ = builder.AddCompletionQueue();
   {

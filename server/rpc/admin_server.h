@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
@@ -12,6 +13,8 @@
 #include "sap/v1/admin_service.grpc.pb.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/bearer_tokens.h"
+#include "server/auth/tls_credentials.h"
+#include "server/listen_address.h"
 #include "server/ops/call_log.h"
 #include "server/rpc/in_flight_calls.h"
 #include "server/rpc/unary_call.h"
@@ -32,12 +35,12 @@ class AdminServer {
     BearerTokens* tokens;       // operator tokens; null: every connected client is an operator
   };
 
-  // Serves from the return of this call on, with the TLS configuration of the main address. Fails
-  // with an error message if the address is not available, also if another server uses it. Only the
-  // owner of the process can connect to a Unix socket.
-  static tl::expected<std::unique_ptr<AdminServer>, std::string> Start(const std::string& address,
-                                                                       const TlsConfig& tls,
-                                                                       Subjects subjects);
+  // Serves from the return of this call on, with the certificates of the main address (null: plain
+  // text; they must outlive this object). Fails with an error message if the address is not
+  // available, also if another server uses it. Only the owner of the process can connect to a Unix
+  // socket.
+  static tl::expected<std::unique_ptr<AdminServer>, std::string> Start(
+      const std::string& address, const ServerCertificates* certificates, Subjects subjects);
   ~AdminServer();
 
   const std::string& address() const { return address_; }
@@ -56,6 +59,7 @@ class AdminServer {
 
   const Subjects subjects_;
   std::string address_;
+  std::optional<AddressClaim> claim_;  // until all else has ended
   InFlightCalls in_flight_calls_;
   Admission admission_;  // for accounts only: admin calls are not limited
   Authenticator authenticator_;

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <future>
 
-#include "server/auth/tls_credentials.h"
 #include "server/listen_address.h"
 #include "server/rpc/server_options.h"
+#include "server/service/memory_reserve.h"
 
 namespace sap {
 namespace {
@@ -89,21 +89,19 @@ GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, Bear
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
-    const CallObserver& observer) {
-  if (const std::string why = WhyNotListen(config.listen); !why.empty()) {
-    return tl::unexpected("cannot listen on " + config.listen + ": " + why);
-  }
+    const CallObserver& observer, const ServerCertificates* certificates) {
+  auto claim = AddressClaim::Make(config.listen);
+  if (!claim) return tl::unexpected("cannot listen on " + config.listen + ": " + claim.error());
   KeepGrpcInitialized();
   // The plugin applies to builders constructed after this.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  const auto credentials = MakeServerCredentials(config.security.tls);
-  if (!credentials) return tl::unexpected(credentials.error());
   std::unique_ptr<GrpcServer> self(new GrpcServer(config, handler, tokens, observer));
+  self->claim_ = std::move(*claim);
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
   if (tokens != nullptr) RemoveReflection(&builder);
   int port = 0;
-  builder.AddListeningPort(config.listen, *credentials, &port);
+  builder.AddListeningPort(config.listen, MakeServerCredentials(certificates), &port);
   builder.RegisterService(self->solver_service_.service());
   builder.RegisterService(self->health_service_.service());
   builder.RegisterAsyncGenericService(self->unknown_methods_.service());
@@ -154,6 +152,7 @@ void GrpcServer::RunSweeper() {
     solver_service_.Sweep();
     health_service_.Sweep();
     handler_->Sweep();
+    MemoryReserve::Refill();
     observer_.Sweep();
   }
 }

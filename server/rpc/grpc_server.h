@@ -14,12 +14,15 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tl/expected.hpp>
 #include <vector>
 
 #include "server/auth/authenticator.h"
+#include "server/auth/tls_credentials.h"
+#include "server/listen_address.h"
 #include "server/ops/call_observer.h"
 #include "server/rpc/completion_threads.h"
 #include "server/rpc/health_service.h"
@@ -39,10 +42,12 @@ class GrpcServer {
   // Serves from the return of this call on. Fails with an error message if the address is not
   // available, also if another server uses it. The handler must outlive the server. If tokens are
   // given (they may be null and must outlive the server), every call except health checks needs
-  // one, and reflection is not offered.
+  // one, and reflection is not offered. Without certificates (null; they must outlive the server)
+  // it serves plain text.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens = nullptr,
-      const CallObserver& observer = CallObserver(nullptr, nullptr));
+      const CallObserver& observer = CallObserver(nullptr, nullptr),
+      const ServerCertificates* certificates = nullptr);
 
   // Cancels in-flight calls and waits for them to end.
   ~GrpcServer();
@@ -71,6 +76,7 @@ class GrpcServer {
   void RunSweeper();
 
   std::string address_;
+  std::optional<AddressClaim> claim_;  // until all else has ended
   RequestHandler* const handler_;
   InFlightCalls in_flight_calls_;
   Authenticator authenticator_;

@@ -1,5 +1,7 @@
 #include "server/rpc/server_call.h"
 
+#include <new>
+
 #include "server/rpc/rpc_status.h"
 
 namespace sap {
@@ -128,9 +130,13 @@ void ServerCall::FinishIfPossible() {
   finishing_ = true;
   finish_start_ = Clock::now();
   ++pending_;
-  MarkAsServed(&context_);
-  if (!end_status_->ok()) request_id_.Return(&context_);
-  if (!reported_at_end_) Report(*end_status_);
+  try {
+    MarkAsServed(&context_);
+    if (!end_status_->ok()) request_id_.Return(&context_);
+    if (!reported_at_end_) Report(*end_status_);
+  } catch (const std::bad_alloc&) {
+    // A call that found no memory is answered by its status, with whatever else there is room for.
+  }
   if (last_message_.Valid()) {
     stream_.WriteAndFinish(last_message_, {}, *end_status_, &finished_tag_);
     last_message_.Clear();

@@ -73,22 +73,66 @@ TEST(FaultsTest, AFullDiskForRecordingsCostsNoCall) {
   EXPECT_THAT(result.err, testing::HasSubstr("ends here: it cannot be written"));
 }
 
-// More connections than there are descriptors: those that are there go on. gRPC 1.51 takes no new
-// ones after that, which later versions do; so the server asks for as many descriptors as it may
-// have, and the proxy keeps floods away from it (proxy_test.cc).
-TEST(FaultsTest, ExhaustedDescriptorsLeaveTheConnectionsThatAreThere) {
-  const ServerProcess server({}, {"/usr/bin/prlimit", "--nofile=64"});
+// More connections than there are descriptors.
+void ExhaustDescriptors(const ServerProcess& server) {
+  std::vector<std::unique_ptr<RawSocket>> flood;
+  for (int i = 0; i < 200; ++i) {
+    flood.push_back(std::make_unique<RawSocket>(server.address()));
+    if (flood.back()->connected()) flood.back()->Send(kPreface);
+  }
+}
+
+// gRPC 1.51 takes no connections after that, which later versions do; so the server asks for as
+// many descriptors as it may have, and the proxy keeps floods away from it (proxy_test.cc). Where
+// that is not enough it ends, so that whoever started it starts it again, and those that are
+// connected are told to move.
+TEST(FaultsTest, AServerThatCannotBeConnectedToAnyMoreSaysSoAndDrains) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--lame-duck-s", "600", "--metrics-listen", "127.0.0.1:0", "--log-file", log.string()},
+      {"/usr/bin/prlimit", "--nofile=64"});
+  const std::string metrics = AddressIn(log, "metrics");
   Client before = server.Connect();
   ASSERT_TRUE(before.Solve(Small()).has_value());
-  {
-    std::vector<std::unique_ptr<RawSocket>> flood;
-    for (int i = 0; i < 200; ++i) {
-      flood.push_back(std::make_unique<RawSocket>(server.address()));
-      if (flood.back()->connected()) flood.back()->Send(kPreface);
-    }
-    for (int i = 0; i < 20; ++i) EXPECT_TRUE(before.Solve(Small()).has_value());
+  EXPECT_THAT(HttpGet(metrics, "/live"), testing::StartsWith("HTTP/1.1 200"));
+  ExhaustDescriptors(server);
+  for (const char* path : {"/live", "/ready"}) {
+    EXPECT_TRUE(Await([&] { return HttpGet(metrics, path).starts_with("HTTP/1.1 503"); }));
   }
+  EXPECT_TRUE(AwaitMessage(log, "connections are no longer accepted"));
   for (int i = 0; i < 20; ++i) EXPECT_TRUE(before.Solve(Small()).has_value());
+}
+
+TEST(FaultsTest, AServerThatCannotBeConnectedToAnyMoreEndsWithAnError) {
+  ServerProcess server({}, {"/usr/bin/prlimit", "--nofile=64"});
+  ExhaustDescriptors(server);
+  EXPECT_EQ(server.Wait().exit_code, 1);
+}
+
+// If several start at once, one listens and the others say why they do not.
+TEST(FaultsTest, OneServerListensOnAUnixSocket) {
+  const TemporaryDirectory directory;
+  const std::string socket = (directory / "s").string();
+  for (int round = 0; round < 4; ++round) {
+    std::vector<std::unique_ptr<ChildProcess>> servers;
+    for (int i = 0; i < 4; ++i) {
+      servers.push_back(std::make_unique<ChildProcess>(std::vector<std::string>{
+          SAP_SERVER_BINARY, "--listen", "unix:" + socket, "--threads", "1", "--io-threads", "1",
+          "--admin-listen", "unix:" + socket + "-admin"}));
+    }
+    std::vector<ChildProcess*> listening;
+    for (const auto& server : servers) {
+      if (server->WaitForLine("listening on ", kPatience) == "unix:" + socket) {
+        listening.push_back(server.get());
+      } else {
+        EXPECT_THAT(server->Wait(kPatience).err,
+                    testing::HasSubstr("another server uses this address"));
+      }
+    }
+    EXPECT_EQ(listening.size(), 1u);
+    for (ChildProcess* server : listening) server->Signal(SIGKILL);  // its files stay
+  }
 }
 
 // Connections without a request are closed; those that send it byte by byte delay no other client.

@@ -144,6 +144,35 @@ TEST(ListenAddressTest, AUnixSocketOfAnotherUserIsTaken) {
   ASSERT_EQ(seteuid(user), 0);
 }
 
+// From the claim on, before anybody listens; a lock that a killed process has left is nobody's.
+TEST(ListenAddressTest, AUnixSocketIsClaimedByOneServer) {
+  const test::TemporaryDirectory directory;
+  const std::string address = "unix:" + (directory / "s").string();
+  for (int i = 0; i < 2; ++i) {
+    const auto claim = AddressClaim::Make(address);
+    ASSERT_TRUE(claim.has_value()) << claim.error();
+    const auto second = AddressClaim::Make("unix://" + (directory / "s").string());
+    ASSERT_FALSE(second.has_value());
+    EXPECT_EQ(second.error(), kTaken);
+    EXPECT_TRUE(AddressClaim::Make("unix:" + (directory / "t").string()).has_value());
+  }
+  UnixSocket server(directory / "s");
+  server.Bind();
+  server.Listen(1);
+  EXPECT_FALSE(AddressClaim::Make(address).has_value()) << "a server of before had no lock";
+}
+
+TEST(ListenAddressTest, APlaceThatCannotBeClaimedIsLeftAsItIs) {
+  const test::TemporaryDirectory directory;
+  const std::string path = (directory / "s").string();
+  std::filesystem::create_symlink(directory / "other", path + ".lock");
+  const auto claim = AddressClaim::Make("unix:" + path);
+  ASSERT_FALSE(claim.has_value());
+  EXPECT_EQ(claim.error(), "cannot lock " + path + ".lock: Too many levels of symbolic links");
+  EXPECT_FALSE(std::filesystem::exists(directory / "other"));
+  EXPECT_EQ(AddressClaim::Make("unix:/no/such/folder/s").error(), "No such file or directory");
+}
+
 TEST(ListenAddressTest, AProcessThatMayOpenNoMoreFilesIsToldSo) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);

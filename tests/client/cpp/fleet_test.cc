@@ -171,11 +171,16 @@ TEST(FleetTlsTest, EveryServerOfAListIsVerifiedByOneName) {
   ServerConfig config;
   config.listen = "127.0.0.1:0";
   config.threads = 1;
-  config.security.tls.certificate = files.certificate;
-  config.security.tls.key = files.key;
+  const auto certificates = ServerCertificates::Open(
+      {.certificate = files.certificate, .key = files.key, .client_ca = ""}, {});
+  ASSERT_TRUE(certificates.has_value()) << certificates.error();
   RequestHandler handlers[] = {RequestHandler(config), RequestHandler(config)};
-  const auto a = GrpcServer::Start(config, &handlers[0]);
-  const auto b = GrpcServer::Start(config, &handlers[1]);
+  const auto start = [&](RequestHandler* handler) {
+    return GrpcServer::Start(config, handler, nullptr, CallObserver(nullptr, nullptr),
+                             certificates->get());
+  };
+  const auto a = start(&handlers[0]);
+  const auto b = start(&handlers[1]);
   ASSERT_TRUE(a.has_value() && b.has_value());
   const std::string list = (*a)->address() + "," + (*b)->address();
   client::ConnectOptions options;

@@ -34,9 +34,13 @@ std::optional<std::string> NameOf(const BearerTokens* tokens, const std::string&
 
 class BearerTokensTest : public testing::Test {
  protected:
+  // Ends the last line, as a text has it.
   std::string Write(const std::string& text) {
+    return WriteBytes(text.empty() || text.ends_with('\n') ? text : text + "\n");
+  }
+  std::string WriteBytes(const std::string& bytes) {
     const std::filesystem::path path = directory_ / "tokens";
-    std::ofstream(path) << text;
+    std::ofstream(path) << bytes;
     return path.string();
   }
 
@@ -222,7 +226,7 @@ TEST_F(BearerTokensTest, EveryKindOfChangeIsSeen) {
   const auto tokens = Open("nancy " + std::string(kAlice));
   EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "nancy");
   const std::string other = (directory_ / "other").string();
-  std::ofstream(other) << "alice " << kAlice;
+  std::ofstream(other) << "alice " << kAlice << "\n";
   std::filesystem::rename(other, path);
   EXPECT_TRUE(Becomes(tokens.get(), kAlice, "alice"));
   Write("bobby " + std::string(kAlice));
@@ -282,21 +286,54 @@ TEST_F(BearerTokensTest, EveryOneOfManyTokensIsFound) {
   }
 }
 
-// A file system that hangs holds up nobody: here a pipe that nobody writes to.
-TEST_F(BearerTokensTest, NoCallWaitsForTheFile) {
+// Reading it would wait for whoever writes to it, and neither calls nor the end of the server do.
+TEST_F(BearerTokensTest, AnythingButARegularFileIsRefused) {
   const auto tokens = Open("alice " + std::string(kAlice));
   const std::string path = (directory_ / "tokens").string();
   const std::string pipe = (directory_ / "pipe").string();
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto opened = BearerTokens::Open(pipe, {});
+  ASSERT_FALSE(opened.has_value());
+  EXPECT_THAT(opened.error(), HasSubstr("not a regular file"));
   std::filesystem::rename(pipe, path);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2500);
-  while (std::chrono::steady_clock::now() < until) {
-    EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(test::Await([&] { return tokens->reload_failed(); }));
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
+  EXPECT_THAT(log(), HasSubstr("not a regular file; the tokens stay as they were"));
+  // Endless, and of another kind.
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/dev/zero", path);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  EXPECT_EQ(NameOf(tokens.get(), Header(kAlice)), "alice");
+}
+
+// The rest of a token would be a token, and the client that has the whole one a stranger.
+TEST_F(BearerTokensTest, AFileThatIsCutOffWithinALineIsRefused) {
+  const std::string whole = "alice " + std::string(kAlice) + "\nbob " + kBob + " calls=30\n";
+  const auto tokens = Open(whole);
+  const size_t bob = whole.find("bob");
+  for (const size_t size : {bob + 4 + 17, whole.size() - 2, whole.size() - 1, bob + 3}) {
+    const auto cut = BearerTokens::Open(WriteBytes(whole.substr(0, size)), {});
+    ASSERT_FALSE(cut.has_value()) << size;
+    EXPECT_THAT(cut.error(), HasSubstr("may be cut off")) << size;
   }
-  EXPECT_EQ(log(), "");
-  std::ofstream(path) << "";  // lets the reader end
-  EXPECT_TRUE(test::Await([&] { return !log().empty(); }));
+  EXPECT_TRUE(test::Await([&] { return tokens->reload_failed(); }));
+  EXPECT_EQ(NameOf(tokens.get(), Header(kBob)), "bob");
+  WriteBytes(whole);
+  EXPECT_TRUE(test::Await([&] { return !tokens->reload_failed(); }));
+}
+
+// A byte order mark would become a part of the first name, and in UTF-16 every second byte is zero.
+TEST_F(BearerTokensTest, OnlyPlainTextIsAccepted) {
+  const std::string alice = "alice " + std::string(kAlice) + "\n";
+  EXPECT_EQ(ErrorOf("J\xc3\xbcrgen " + std::string(kAlice) + "\r\n"), "none");
+  EXPECT_THAT(ErrorOf("\xef\xbb\xbf" + alice), HasSubstr("byte order mark"));
+  EXPECT_THAT(ErrorOf("\xef\xbb\xbf# clients\n" + alice), HasSubstr("byte order mark"));
+  std::string wide = "\xfe\xff";
+  for (const char c : alice) wide += {'\0', c};
+  EXPECT_THAT(ErrorOf(wide), HasSubstr("line 1 has a control character"));
+  EXPECT_THAT(ErrorOf(alice + "bob " + kBob + '\x1b' + "\n"),
+              HasSubstr("line 2 has a control character"));
+  EXPECT_THAT(ErrorOf(alice + std::string(4, '\0') + "\n"), HasSubstr("line 2"));
 }
 
 // What a failed read leaves out is not revoked.

@@ -1,8 +1,14 @@
 #include "server/ops/call_log.h"
 
+#include <fcntl.h>
+#include <gmock/gmock.h>
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -17,6 +23,13 @@ namespace sap {
 namespace {
 
 using Json = nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+
+std::string TextOf(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
 
 class CallLogTest : public testing::Test {
  protected:
@@ -142,8 +155,11 @@ TEST(LineBudgetTest, ANewBudgetIsFullHoweverYoungTheClockIs) {
 
 TEST_F(CallLogTest, LinesOfGrpcAreJsonAndLimited) {
   gpr_set_log_verbosity(GPR_LOG_SEVERITY_ERROR);  // as an initialized gRPC has it
+  int deaf = 0;
   {
-    const GrpcLog grpc_log(log_.get());
+    const GrpcLog grpc_log(log_.get(), [&deaf] { ++deaf; });
+    gpr_log("/somewhere/tcp.cc", 1, GPR_LOG_SEVERITY_ERROR, "Failed accept4: Too many open files");
+    EXPECT_EQ(deaf, 1);
     for (int i = 0; i < 10'000; ++i) gpr_log("/somewhere/call.cc", 1, GPR_LOG_SEVERITY_ERROR, "no");
   }
   log_->ReportSuppressed();
@@ -154,9 +170,11 @@ TEST_F(CallLogTest, LinesOfGrpcAreJsonAndLimited) {
     return text.find("the end") != std::string::npos;
   };
   ASSERT_TRUE(test::Await(ended));
-  const auto lines = Lines(1);
+  EXPECT_EQ(deaf, 1);
+  const auto lines = Lines(2);
   EXPECT_LT(lines.size(), 5000u);
-  EXPECT_EQ(lines[0]["message"], "gRPC: call.cc: no");
+  EXPECT_EQ(lines[0]["message"], "gRPC: tcp.cc: Failed accept4: Too many open files");
+  EXPECT_EQ(lines[1]["message"], "gRPC: call.cc: no");
   EXPECT_EQ(lines[0]["level"], "warning");
 }
 
@@ -207,9 +225,10 @@ TEST(CallLogFileTest, ReopeningFollowsTheNameOfTheFile) {
   EXPECT_TRUE(test::Await([&] { return size(file) > 0; }));
   std::filesystem::rename(file, renamed);
   const auto bytes = size(renamed);
-  EXPECT_EQ((*log)->Reopen(), "");
+  (*log)->Reopen();
   (*log)->Message(LogLevel::kInfo, "after");
-  EXPECT_TRUE(test::Await([&] { return size(file) > 0; }));
+  EXPECT_TRUE((*log)->Flush(test::kLong));
+  EXPECT_THAT(TextOf(file), AllOf(HasSubstr("log file reopened"), HasSubstr("after")));
   EXPECT_EQ(size(renamed), bytes);
 }
 
@@ -220,13 +239,60 @@ TEST(CallLogFileTest, AFileThatCannotBeReopenedIsWrittenOn) {
   auto log = CallLog::Open({.file = file.string()});
   ASSERT_TRUE(log.has_value()) << log.error();
   std::filesystem::rename(directory / "d", directory / "e");
-  EXPECT_NE((*log)->Reopen().find("cannot log to " + file.string()), std::string::npos);
+  (*log)->Reopen();
   (*log)->Message(LogLevel::kInfo, "after");
-  EXPECT_TRUE(test::Await([&] { return std::filesystem::file_size(moved) > 0; }));
+  EXPECT_TRUE((*log)->Flush(test::kLong));
+  EXPECT_THAT(TextOf(moved), AllOf(HasSubstr("cannot log to " + file.string()),
+                                   HasSubstr("; the old file is written on"), HasSubstr("after")));
 }
 
 TEST(CallLogFileTest, AFileThatCannotBeOpenedIsAnError) {
   EXPECT_FALSE(CallLog::Open({.file = "/dev/null/log"}).has_value());
+  // Opening it would wait for a reader.
+  const test::TemporaryDirectory directory;
+  const std::string pipe = (directory / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(CallLog::Open({.file = pipe}).has_value());
+}
+
+// A pipe whose reader has stopped: lines wait, then the oldest are dropped, and neither they nor a
+// reopening nor the end of the log hold up anybody. What was dropped is counted in a line.
+TEST(CallLogFileTest, NobodyWaitsForALogThatBlocks) {
+  const test::TemporaryDirectory directory;
+  const std::string pipe = (directory / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  auto log = CallLog::Open({.level = LogLevel::kDebug, .file = pipe});
+  ASSERT_TRUE(log.has_value()) << log.error();
+  constexpr int kLines = 20'000;
+  for (int i = 0; i < kLines; ++i) (*log)->Message(LogLevel::kInfo, std::to_string(i));
+  EXPECT_FALSE((*log)->Flush(std::chrono::milliseconds(10)));
+  const uint64_t dropped = (*log)->lines_dropped();
+  EXPECT_GT(dropped, 0u);
+  (*log)->Reopen();
+  (*log)->ReportSuppressed();  // there is no room for a line about it
+
+  std::string text;
+  const auto read_some = [&] {
+    std::array<char, 65536> bytes;
+    const ssize_t count = read(reader, bytes.data(), bytes.size());
+    if (count > 0) text.append(bytes.data(), static_cast<size_t>(count));
+    return (*log)->Flush(std::chrono::milliseconds(0)) && count <= 0;
+  };
+  EXPECT_TRUE(test::Await(read_some));
+  (*log)->ReportSuppressed();
+  (*log)->ReportSuppressed();
+  EXPECT_TRUE((*log)->Flush(test::kLong));
+  EXPECT_TRUE(test::Await(read_some));
+  EXPECT_THAT(text, HasSubstr("\"" + std::to_string(kLines - 1) + "\""));
+  EXPECT_THAT(text, HasSubstr(std::to_string(dropped) + " lines dropped"));
+  EXPECT_EQ(text.find("lines dropped"), text.rfind("lines dropped"));
+  EXPECT_EQ(std::ranges::count(text, '\n'), kLines - static_cast<int>(dropped) + 2);
+
+  // The end while it blocks. The pipe stays open: a thread is left in a write to it.
+  for (int i = 0; i < kLines; ++i) (*log)->Message(LogLevel::kInfo, std::to_string(i));
+  log->reset();
 }
 
 }  // namespace

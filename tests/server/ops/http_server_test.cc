@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
 #include "tests/support/await.h"
@@ -70,8 +71,15 @@ TEST_F(HttpServerTest, OtherMethodsAreNotAllowed) {
   const std::string answer =
       Answer("POST /x HTTP/1.1\r\nContent-Length: 100000\r\n\r\n" + std::string(100'000, 'b'));
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 405 Method Not Allowed\r\n"));
-  EXPECT_THAT(answer, HasSubstr("Allow: GET\r\n"));
-  EXPECT_THAT(Answer("HEAD /x HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(answer, HasSubstr("Allow: GET, HEAD\r\n"));
+  EXPECT_THAT(Answer("get /x HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 405"));
+}
+
+// The length is that of the body which a GET would have [RFC 9110, 9.3.2].
+TEST_F(HttpServerTest, AHeadIsAGetWithoutTheBody) {
+  Start({});
+  const std::string get = Answer("GET /a/b HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(Answer("HEAD /a/b HTTP/1.1\r\n\r\n") + "path /a/b", get);
 }
 
 TEST_F(HttpServerTest, WhatIsNoRequestIsABadRequest) {
@@ -98,6 +106,20 @@ TEST_F(HttpServerTest, SilentPeersAreBoundedAndKeepNobodyOut) {
   for (int i = 0; i < 20; ++i) silent.push_back(std::make_unique<RawSocket>(address_));
   EXPECT_THAT(Answer("GET /x HTTP/1.1\r\n\r\n"), EndsWith("path /x"));
   for (int i = 0; i < 16; ++i) EXPECT_TRUE(silent[i]->ClosedWithin(kPatience_ms)) << i;
+}
+
+// A probe that is slow to send its request is not evicted by a flood from elsewhere.
+TEST_F(HttpServerTest, AFloodFromOneAddressEvictsItsOwnConnections) {
+  Start({.connections = 4, .duration = std::chrono::hours(1)});
+  const RawSocket probe(address_);
+  std::vector<std::unique_ptr<RawSocket>> flood;
+  for (int i = 0; i < 20; ++i) {
+    flood.push_back(std::make_unique<RawSocket>(address_, "127.0.0.2"));
+  }
+  for (int i = 0; i < 16; ++i) EXPECT_TRUE(flood[i]->ClosedWithin(kPatience_ms)) << i;
+  EXPECT_THAT(Answer("GET /y HTTP/1.1\r\n\r\n"), EndsWith("path /y"));
+  probe.Send("GET /x HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(probe.ReadAll(kPatience_ms), EndsWith("path /x"));
 }
 
 TEST_F(HttpServerTest, ASilentPeerIsClosedInTime) {

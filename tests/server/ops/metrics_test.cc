@@ -75,7 +75,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   metrics.CallEnded(Method::kSolve, 8, 0.003);
 
   const std::string text =
-      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, "", "127.0.0.1:1"));
+      prometheus::TextSerializer().Serialize(CollectMetrics({&metrics, &handler}, "127.0.0.1:1"));
   const std::string labels =
       "grpc_type=\"unary\",grpc_service=\"sap.v1.SolverService\",grpc_method=\"Solve\"";
   EXPECT_EQ(ValueOf(text, "grpc_server_started_total{" + labels + "}"), "1") << text;
@@ -112,7 +112,7 @@ TEST(MetricsTest, IslandsOfEveryStatusAreCountedUnderItsName) {
   metrics.ProblemEnded({}, &solution);
   test::BlockingHandler handler(ServerConfig(), nullptr, &metrics);
   const std::string text =
-      prometheus::TextSerializer().Serialize(CollectMetrics(metrics, &handler, "", "127.0.0.1:1"));
+      prometheus::TextSerializer().Serialize(CollectMetrics({&metrics, &handler}, "127.0.0.1:1"));
   for (const char* const name : {"converged", "stalled_at_roundoff", "iteration_limit", "deadline",
                                  "cancelled", "numerical_failure", "coulomb_limit"}) {
     EXPECT_EQ(ValueOf(text, std::string("sap_island_outcomes_total{status=\"") + name + "\"}"), "1")

@@ -4,13 +4,15 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <fstream>
+#include <functional>
+#include <vector>
 
 #include "tests/support/child_process.h"
-#include "tests/support/raw_socket.h"
 
 namespace sap::test {
 namespace {
@@ -64,6 +66,23 @@ TEST(ProcessStatusTest, ThisProcessSeesItself) {
   close(descriptor);
 }
 
+// A socket that listens at the address, and how many connections it has accepted.
+void ExpectToCountConnections(int listener, const std::string& address,
+                              const std::function<int()>& connect_to_it) {
+  EXPECT_EQ(CountConnections(address), 0);
+  std::vector<int> ends;
+  for (int i = 0; i < 2; ++i) ends.push_back(connect_to_it());
+  ends.push_back(accept(listener, nullptr, nullptr));
+  EXPECT_EQ(CountConnections(address), 1) << "the other one waits to be accepted";
+  ends.push_back(accept(listener, nullptr, nullptr));
+  EXPECT_EQ(CountConnections(address), 2);
+  close(ends.back());
+  EXPECT_EQ(CountConnections(address), 1);
+  ends.pop_back();
+  for (const int fd : ends) close(fd);
+  close(listener);
+}
+
 TEST(ProcessStatusTest, ConnectionsOfTheAddressAreCounted) {
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name{};
@@ -73,25 +92,28 @@ TEST(ProcessStatusTest, ConnectionsOfTheAddressAreCounted) {
   ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), length), 0);
   ASSERT_EQ(listen(listener, 4), 0);
   ASSERT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&name), &length), 0);
-  const std::string address = "127.0.0.1:" + std::to_string(ntohs(name.sin_port));
-  EXPECT_EQ(CountConnections(address), 0);
-  const RawSocket first(address);
-  const RawSocket second(address);
-  EXPECT_EQ(CountConnections(address), 2);
-  close(listener);
+  ExpectToCountConnections(listener, "127.0.0.1:" + std::to_string(ntohs(name.sin_port)), [&] {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&name), length), 0);
+    return fd;
+  });
 }
 
 TEST(ProcessStatusTest, ConnectionsOfAUnixSocketAreCounted) {
   const TemporaryDirectory directory;
-  const std::filesystem::path root = directory / "";
-  Write(root / "proc/self/net/unix",
-        "Num       RefCount Protocol Flags    Type St Inode Path\n"
-        "0000000000000000: 00000002 00000000 00010000 0001 01 100 /run/sap-server/socket\n"
-        "0000000000000000: 00000003 00000000 00000000 0001 03 101 /run/sap-server/socket\n"
-        "0000000000000000: 00000003 00000000 00000000 0001 03 102 /run/other\n"
-        "0000000000000000: 00000003 00000000 00000000 0001 03 103\n");
-  EXPECT_EQ(CountConnections("unix:/run/sap-server/socket", root), 1);
-  EXPECT_EQ(CountConnections("unix:///run/sap-server/socket", root), 1);
+  const std::string path = (directory / "socket").string();
+  const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof name.sun_path);
+  path.copy(name.sun_path, path.size());
+  ASSERT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+  ASSERT_EQ(listen(listener, 4), 0);
+  ExpectToCountConnections(listener, "unix://" + path, [&] {
+    const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
+    return fd;
+  });
 }
 
 }  // namespace

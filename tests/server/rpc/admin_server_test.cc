@@ -24,7 +24,7 @@ class AdminServerTest : public testing::Test {
     std::ofstream(directory_ / "tokens") << "op " << kToken << "\n";
     tokens_ =
         std::move(*BearerTokens::Open((directory_ / "tokens").string(), [](const std::string&) {}));
-    auto server = AdminServer::Start("127.0.0.1:0", {},
+    auto server = AdminServer::Start("127.0.0.1:0", nullptr,
                                      {.drain = [this] { ++drained_; },
                                       .log = log_.get(),
                                       .recorder = &recorder_,

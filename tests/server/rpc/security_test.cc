@@ -2,10 +2,14 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <iterator>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +30,7 @@ namespace {
 using client::Client;
 using client::ConnectOptions;
 using client::ErrorCode;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -59,16 +64,33 @@ class SecurityTest : public testing::Test {
   }
 
   void Start() {
+    if (!config_.security.tls.certificate.empty()) {
+      auto certificates = ServerCertificates::Open(config_.security.tls, Logger());
+      ASSERT_TRUE(certificates.has_value()) << certificates.error();
+      certificates_ = std::move(*certificates);
+    }
     handler_ = std::make_unique<RequestHandler>(config_);
-    auto server = GrpcServer::Start(config_, handler_.get(), tokens_.get());
+    auto server = GrpcServer::Start(config_, handler_.get(), tokens_.get(),
+                                    CallObserver(nullptr, nullptr), certificates_.get());
     ASSERT_TRUE(server.has_value()) << server.error();
     server_ = std::move(*server);
   }
 
-  std::string StartError() {
-    RequestHandler handler(config_);
-    const auto server = GrpcServer::Start(config_, &handler);
-    return server ? "none" : server.error();
+  std::string CertificateError() const {
+    const auto certificates = ServerCertificates::Open(config_.security.tls, {});
+    return certificates ? "none" : certificates.error();
+  }
+
+  // Lines about certificates come from a thread of their own.
+  WatchedFiles::Log Logger() {
+    return [this](const std::string& message) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(message);
+    };
+  }
+  std::vector<std::string> lines() const {
+    const std::lock_guard lock(mutex_);
+    return lines_;
   }
 
   ConnectOptions Trusting(const std::string& authority,
@@ -101,8 +123,13 @@ class SecurityTest : public testing::Test {
   TemporaryDirectory directory_;
   ServerConfig config_;
   std::unique_ptr<BearerTokens> tokens_;
+  std::unique_ptr<ServerCertificates> certificates_;
   std::unique_ptr<RequestHandler> handler_;
   std::unique_ptr<GrpcServer> server_;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> lines_;
 };
 
 // For those that are not served.
@@ -190,9 +217,8 @@ TEST_F(SecurityTest, AnExpiredCertificateConvincesNobody) {
   UseTls(expired);
   Start();
   EXPECT_FALSE(Serves(Trusting(authority.certificate(), kShort)));
-  const auto expiry = CertificateExpiry(expired.certificate);
-  ASSERT_TRUE(expiry.has_value()) << expiry.error();
-  EXPECT_LT(*expiry, std::chrono::system_clock::now());
+  EXPECT_LT(certificates_->expiry(), std::chrono::system_clock::now());
+  EXPECT_THAT(lines(), ElementsAre("the certificate in " + expired.certificate + " has expired"));
 }
 
 TEST_F(SecurityTest, FilesThatCannotServeAreRefusedAtTheStart) {
@@ -200,13 +226,164 @@ TEST_F(SecurityTest, FilesThatCannotServeAreRefusedAtTheStart) {
   const CertificateFiles one = authority.Issue("one");
   const CertificateFiles two = authority.Issue("two");
   UseTls({one.certificate, two.key});
-  EXPECT_THAT(StartError(), HasSubstr("does not belong to the certificate"));
+  EXPECT_THAT(CertificateError(), HasSubstr("does not belong to the certificate"));
   UseTls({one.key, one.key});
-  EXPECT_THAT(StartError(), HasSubstr("contains no certificate"));
+  EXPECT_THAT(CertificateError(), HasSubstr("contains no certificate"));
   UseTls({one.certificate, one.certificate});
-  EXPECT_THAT(StartError(), HasSubstr("contains no unencrypted private key"));
+  EXPECT_THAT(CertificateError(), HasSubstr("contains no unencrypted private key"));
   UseTls({(directory_ / "absent").string(), one.key});
-  EXPECT_THAT(StartError(), HasSubstr("No such file"));
+  EXPECT_THAT(CertificateError(), HasSubstr("No such file"));
+}
+
+std::string TextOf(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Certificate, key and client CA of a server, each of which a test may spoil.
+class CertificateFilesTest : public SecurityTest {
+ protected:
+  CertificateFilesTest() : authority_(directory_ / "", "authority") {
+    UseTls(authority_.Issue("server"));
+    config_.security.tls.client_ca = (directory_ / "clients.crt").string();
+    // An intermediate and its authority, as far as OpenSSL can tell.
+    chain_ = TextOf(config_.security.tls.certificate) + TextOf(authority_.certificate());
+    key_ = TextOf(config_.security.tls.key);
+    Restore();
+  }
+
+  // Writes the files in place, as cp does.
+  void Restore() const {
+    const TlsConfig& tls = config_.security.tls;
+    std::filesystem::remove(tls.key);  // where it is a pipe, opening it would wait
+    std::ofstream(tls.certificate) << chain_;
+    std::ofstream(tls.key) << key_;
+    std::ofstream(tls.client_ca) << TextOf(authority_.certificate());
+  }
+
+  bool ServesItsClients() {
+    ConnectOptions options = Trusting(authority_.certificate());
+    options.credentials.certificate = (directory_ / "robot.crt").string();
+    options.credentials.key = (directory_ / "robot.key").string();
+    if (!std::filesystem::exists(options.credentials.key)) authority_.Issue("robot");
+    return Serves(options);
+  }
+
+  const CertificateAuthority authority_;
+  std::string chain_, key_;
+};
+
+TEST_F(CertificateFilesTest, ASetIsUsedOnlyIfAllOfItCanBe) {
+  const TlsConfig& tls = config_.security.tls;
+  EXPECT_EQ(CertificateError(), "none");
+  const auto error_with = [&](const std::string& path, const std::string& text) {
+    Restore();
+    std::ofstream(path) << text;
+    return CertificateError();
+  };
+  const size_t first = TextOf(authority_.certificate()).size();
+  const size_t second = chain_.size() - first;  // where the second certificate begins
+  for (const std::string& text :
+       {std::string(), std::string("hello"), chain_.substr(0, 300), key_}) {
+    EXPECT_THAT(error_with(tls.certificate, text),
+                HasSubstr(tls.certificate + " contains no certificate"));
+  }
+  // Cut off within the line that begins the second certificate, within it, and in its last line.
+  for (const size_t size :
+       {second + 3, second + 15, second + 27, second + 300, chain_.size() - 5}) {
+    EXPECT_THAT(error_with(tls.certificate, chain_.substr(0, size)),
+                HasSubstr(tls.certificate + " contains a certificate that is cut off or damaged"))
+        << size;
+  }
+  std::string damaged = chain_;
+  damaged[second + 200] = damaged[second + 200] == 'A' ? 'B' : 'A';
+  EXPECT_NE(error_with(tls.certificate, damaged.erase(second + 100, 4)), "none");
+  for (const std::string& text :
+       {std::string(), std::string("hello"), key_.substr(0, key_.size() / 2), chain_}) {
+    EXPECT_THAT(error_with(tls.key, text),
+                HasSubstr(tls.key + " contains no unencrypted private key"));
+  }
+  EXPECT_THAT(error_with(tls.key, TextOf(authority_.Issue("other").key)),
+              HasSubstr("does not belong to the certificate"));
+  for (const std::string& text : {std::string(), std::string("x"), key_}) {
+    EXPECT_THAT(error_with(tls.client_ca, text),
+                HasSubstr(tls.client_ca + " contains no certificate"));
+  }
+  EXPECT_EQ(error_with(tls.certificate, chain_ + "\n  \n"), "none");
+  // Blocks of other kinds and text between them are nothing to OpenSSL.
+  EXPECT_EQ(error_with(tls.certificate, "our server:\n" + key_ + chain_ + "the end\n"), "none");
+  Restore();
+  std::filesystem::remove(tls.client_ca);
+  EXPECT_THAT(CertificateError(), HasSubstr("cannot read " + tls.client_ca + ": No such file"));
+}
+
+// OpenSSL would refuse each connection, as it refuses keys of 1024 bits of RSA.
+TEST_F(CertificateFilesTest, ACertificateThatOpenSslDoesNotServeIsRefused) {
+  const TlsConfig& tls = config_.security.tls;
+  const ProcessResult made =
+      RunProcess({"/usr/bin/openssl", "req", "-x509", "-newkey", "rsa:1024", "-nodes", "-subj",
+                  "/CN=weak", "-keyout", tls.key, "-out", tls.certificate});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(CertificateError(), HasSubstr("cannot use the certificate"));
+}
+
+// Half a rotation, a full disk, a typing error: nothing changes, and the operator is told once.
+TEST_F(CertificateFilesTest, AnInvalidSetLeavesTheOneInUse) {
+  Start();
+  ASSERT_TRUE(ServesItsClients());
+  const TlsConfig& tls = config_.security.tls;
+  const std::string other = TextOf(authority_.Issue("other").key);
+  const auto write = [](const std::string& path, const std::string& text) {
+    return [path, text] { std::ofstream(path) << text; };
+  };
+  const std::vector<std::function<void()>> faults{
+      write(tls.certificate, ""),
+      write(tls.certificate, chain_.substr(0, chain_.size() / 2)),
+      write(tls.key, ""),
+      write(tls.key, other),
+      [&] {
+        std::ofstream(tls.certificate) << "";
+        std::ofstream(tls.key) << "";
+      },
+      write(tls.client_ca, "hello"),
+      [&] { std::filesystem::remove(tls.client_ca); },
+      [&] {
+        std::filesystem::remove(tls.key);
+        ASSERT_EQ(mkfifo(tls.key.c_str(), 0600), 0);
+      },
+  };
+  for (size_t i = 0; i < faults.size(); ++i) {
+    faults[i]();
+    EXPECT_TRUE(Await([&] { return certificates_->reload_failed(); })) << i;
+    EXPECT_TRUE(ServesItsClients()) << i;
+    Restore();
+    EXPECT_TRUE(Await([&] { return !certificates_->reload_failed(); })) << i;
+  }
+  EXPECT_TRUE(ServesItsClients());
+  // Files written one after the other may be looked at in between.
+  EXPECT_GE(lines().size(), faults.size());
+  EXPECT_LE(lines().size(), 2 * faults.size());
+  for (const std::string& line : lines()) {
+    EXPECT_THAT(line, HasSubstr("; the certificates stay as they were"));
+  }
+}
+
+// A new client CA counts for new connections, as the certificate does.
+TEST_F(CertificateFilesTest, AClientAuthorityIsRotatedWithoutARestart) {
+  Start();
+  ASSERT_TRUE(ServesItsClients());
+  const CertificateAuthority after(directory_ / "", "after");
+  const CertificateFiles robot = after.Issue("another-robot");
+  std::filesystem::copy_file(after.certificate(), config_.security.tls.client_ca,
+                             std::filesystem::copy_options::overwrite_existing);
+  ConnectOptions options = Trusting(authority_.certificate(), std::chrono::seconds(5));
+  options.credentials.certificate = robot.certificate;
+  options.credentials.key = robot.key;
+  EXPECT_TRUE(Await([&] { return Serves(options); }));
+  options.credentials.certificate = (directory_ / "robot.crt").string();
+  options.credentials.key = (directory_ / "robot.key").string();
+  options.connect_timeout = kShort;
+  EXPECT_FALSE(Serves(options));
 }
 
 TEST_F(SecurityTest, EveryCallNeedsATokenButForHealth) {
