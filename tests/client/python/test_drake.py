@@ -9,12 +9,19 @@ import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.drake as adapter
+from pydrake.common.value import AbstractValue
 from pydrake.geometry import AddContactMaterial, ProximityProperties, Sphere
 from pydrake.math import RigidTransform
 from pydrake.multibody.math import SpatialForce, SpatialVelocity
-from pydrake.multibody.plant import CoulombFriction, ExternallyAppliedSpatialForce
-from pydrake.multibody.tree import JointIndex, SpatialInertia, UnitInertia
+from pydrake.multibody.plant import (
+    CoulombFriction,
+    DiscreteContactApproximation,
+    ExternallyAppliedSpatialForce,
+    MultibodyPlant,
+)
+from pydrake.multibody.tree import JointIndex, PlanarJoint, SpatialInertia, UnitInertia
 from pydrake.systems.analysis import Simulator
+from pydrake.systems.framework import BusValue
 from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 
 from conftest import ROOT
@@ -22,10 +29,12 @@ from support.drake_agreement import SCENES, largest_error
 from support.drake_scenes import (
     EDGE,
     TIME_STEP,
+    Scene,
     arm_holding_box,
     begin,
     clutter,
     finish,
+    moving_surfaces,
     stacks,
 )
 
@@ -266,9 +275,110 @@ def test_deformable_bodies_are_refused_by_name() -> None:
         adapter.build_problem(scene.plant, scene.plant_context)
 
 
+@pytest.mark.skipif(
+    not hasattr(DiscreteContactApproximation, "kTamsi"), reason="this Drake has no TAMSI"
+)
 def test_tamsi_is_refused_by_name() -> None:
     scene = stacks(1, 1, approximation="tamsi")
-    with pytest.raises(sap.InvalidArgument, match="the contact approximation tamsi"):
+    with pytest.raises(sap.InvalidArgument, match=r"another contact approximation .*\(kTamsi\)"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+@pytest.mark.skipif(
+    not hasattr(MultibodyPlant, "SetSurfaceVelocityAxis"), reason="new in Drake 1.56"
+)
+@pytest.mark.parametrize("hydroelastic", [False, True])
+@pytest.mark.parametrize("approximation", ["sap", "lagged", "similar"])
+def test_surfaces_move_as_in_drake(
+    client: sap.Client, approximation: str, hydroelastic: bool
+) -> None:
+    scene = moving_surfaces(hydroelastic, approximation)
+    built = adapter.build_problem(scene.plant, scene.plant_context)
+    assert np.abs(built.problem.contacts.surface_velocity).max() > 0.05
+    error, contacts, _ = largest_error(scene, client, 30)
+    assert error <= 1e-5
+    assert contacts > 0
+
+
+@pytest.mark.skipif(
+    not hasattr(MultibodyPlant, "SetSurfaceVelocityAxis"), reason="new in Drake 1.56"
+)
+def test_a_speed_of_a_surface_that_is_no_number_is_refused_by_name() -> None:
+    scene = moving_surfaces(False, "sap")
+    speeds = BusValue()
+    speeds.Set(str(scene.bodies[1].scoped_name()), AbstractValue.Make(np.inf))
+    port = scene.plant.get_surface_speeds_input_port()
+    port.FixValue(scene.plant_context, AbstractValue.Make(speeds))
+    with pytest.raises(sap.InvalidArgument, match=r"surface speed of body .*b1 is inf"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+def planar_sled(limit: float) -> Scene:
+    builder, plant = begin()
+    sled = plant.AddRigidBody("sled", SpatialInertia.SolidBoxWithMass(1.0, 0.1, 0.1, 0.1))
+    rail = PlanarJoint("rail", plant.world_frame(), sled.body_frame(), np.zeros(3))
+    plant.AddJoint(rail).set_position_limits([-np.inf, -limit, -np.inf], [np.inf, limit, np.inf])
+    return finish(builder, plant, [sled])
+
+
+def test_limits_of_joints_with_several_dofs_are_refused_by_name() -> None:
+    name = "limits of joints with several degrees of freedom"
+    scene = planar_sled(0.05)
+    with pytest.raises(sap.InvalidArgument, match=rf"{name} \(rail\)"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+    adapter.build_problem(scene.plant, scene.plant_context, ignore=(name,))
+    unlimited = planar_sled(np.inf)
+    adapter.build_problem(unlimited.plant, unlimited.plant_context)
+
+
+def test_untested_versions_of_drake_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "an untested version of Drake"
+    bounds = re.search(
+        r'"drake>=1\.(\d+),<1\.(\d+)"', (ROOT / "client" / "python" / "pyproject.toml").read_text()
+    )
+    assert bounds
+    oldest, end = map(int, bounds.groups())
+    for minor, tested in ((oldest - 1, False), (oldest, True), (end - 1, True), (end, False)):
+        version = f"1.{minor}.1"
+        monkeypatch.setattr("importlib.metadata.version", lambda _, version=version: version)
+        scene = stacks(1, 1)
+        if tested:
+            adapter.build_problem(scene.plant, scene.plant_context)
+            continue
+        with pytest.raises(sap.InvalidArgument, match=rf"{name} \({re.escape(version)}\)"):
+            adapter.build_problem(scene.plant, scene.plant_context)
+        adapter.build_problem(scene.plant, scene.plant_context, ignore=(name,))
+
+
+def test_values_at_unknown_input_ports_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # As if applied_generalized_force were a port that a later Drake adds.
+    known = re.compile("geometry_query|.*actuation|.*desired_state|surface_speeds|.*spatial_force")
+    monkeypatch.setattr("sap_islands.drake.unsupported_features._INPUT_PORTS", known)
+    scene = stacks(1, 1)
+    adapter.build_problem(scene.plant, scene.plant_context)
+    port = scene.plant.get_applied_generalized_force_input_port()
+    port.FixValue(scene.plant_context, np.zeros(scene.plant.num_velocities()))
+    with pytest.raises(sap.InvalidArgument, match="input port applied_generalized_force"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+
+
+def test_a_force_that_is_no_number_is_refused_by_name() -> None:
+    scene = stacks(1, 2)
+    force = ExternallyAppliedSpatialForce()
+    force.body_index = scene.bodies[1].index()
+    force.F_Bq_W = SpatialForce(np.zeros(3), [0, 0, np.nan])
+    port = scene.plant.get_applied_spatial_force_input_port()
+    port.FixValue(scene.plant_context, AbstractValue.Make([force]))
+    with pytest.raises(sap.InvalidArgument, match=r"force applied to body .*b1 is not finite"):
+        adapter.build_problem(scene.plant, scene.plant_context)
+    scene = stacks(1, 2)
+    values = np.zeros(scene.plant.num_velocities())
+    values[7] = np.inf
+    port = scene.plant.get_applied_generalized_force_input_port()
+    port.FixValue(scene.plant_context, values)
+    with pytest.raises(sap.InvalidArgument, match=r"applied_generalized_force\[7\] \(.*b1.*\)"):
         adapter.build_problem(scene.plant, scene.plant_context)
 
 

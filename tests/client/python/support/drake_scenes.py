@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from pydrake.common.value import AbstractValue
 from pydrake.geometry import (
     AddCompliantHydroelasticProperties,
     AddContactMaterial,
@@ -28,7 +29,7 @@ from pydrake.multibody.tree import (
     UnitInertia,
     default_model_instance,
 )
-from pydrake.systems.framework import Context, Diagram, DiagramBuilder
+from pydrake.systems.framework import BusValue, Context, Diagram, DiagramBuilder
 
 TIME_STEP = 0.01
 EDGE, RADIUS = 0.1, 0.05
@@ -126,6 +127,24 @@ def clutter(count: int, hydroelastic: bool = False, approximation: str = "sap") 
         x = 0.13 * (i % 3) + rng.uniform(-0.01, 0.01)
         place = [x, 0.13 * (i // 3 % 3), 0.08 + i // 9 * 0.12]
         plant.SetFreeBodyPose(scene.plant_context, body, RigidTransform(rotation, place))
+    return scene
+
+
+def moving_surfaces(hydroelastic: bool, approximation: str) -> Scene:
+    """Boxes and spheres whose surfaces move about oblique axes (Drake 1.56 and later)."""
+    builder, plant = begin(hydroelastic, approximation)
+    bodies = [_add_body(plant, f"b{i}", i % 2 == 1, hydroelastic) for i in range(8)]
+    for i, body in enumerate(bodies):
+        if i % 3:
+            plant.SetSurfaceVelocityAxis(body, [0.3 * i, 1, -0.2])
+    scene = finish(builder, plant, bodies)
+    speeds = BusValue()
+    for i, body in enumerate(bodies):
+        place = [0.11 * (i % 2), 0.11 * (i // 2 % 2), 0.05 + i // 4 * 0.098]
+        plant.SetFreeBodyPose(scene.plant_context, body, RigidTransform(place))
+        if i % 3 == 1:
+            speeds.Set(str(body.scoped_name()), AbstractValue.Make(0.1 * i - 0.3))
+    plant.get_surface_speeds_input_port().FixValue(scene.plant_context, AbstractValue.Make(speeds))
     return scene
 
 

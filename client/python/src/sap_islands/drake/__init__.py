@@ -33,8 +33,9 @@ The problem is that of Drake's own discrete solver, with the contact approximati
 (Drake's default), similar and sap: point contacts, and hydroelastic surfaces with every polygon as
 a contact point. Joint damping is part of A. Joint limits, PD controllers with their effort limits,
 couplers, balls, welds, distances and tendons are constraint rows; locked joints have no velocities.
-Features that the service cannot represent (`UNSUPPORTED`) raise an error unless `ignore` names
-them.
+The surfaces of belts move at the speeds of the port surface_speeds. Features that the service
+cannot represent (`UNSUPPORTED`), and versions of Drake that are not tested, raise an error unless
+`ignore` names them; so does a value at an input port that is not known.
 
 pydrake does not give all parameters of a plant. Couplers, balls and welds are found from functions
 that it offers for optimization; tendons, couplers of a plant with tendons, and the stiction
@@ -50,7 +51,7 @@ import importlib.util
 
 if importlib.util.find_spec("pydrake") is None:
     raise ModuleNotFoundError(
-        "sap_islands.drake needs Drake: pip install 'drake>=1.51'", name="pydrake"
+        "sap_islands.drake needs Drake: pip install 'drake>=1.51,<1.59'", name="pydrake"
     )
 
 from sap_islands.drake.assembly import BuiltProblem, build_problem

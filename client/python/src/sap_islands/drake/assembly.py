@@ -79,7 +79,7 @@ def build_problem(
             not name, `ignore` has an unknown name, or the parameters of a constraint cannot be
             found.
     """
-    check_supported(plant, ignore)
+    check_supported(plant, context, ignore)
     layout = layout_of(plant, context)
     dynamics = dynamics_of.evaluate(plant, context, layout)
     points = find_points(plant, context, layout)

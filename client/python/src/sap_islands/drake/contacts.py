@@ -8,7 +8,7 @@ The normal points from geometry A to geometry B, and v_c = J_B v - J_A v at the 
 from __future__ import annotations
 
 import numpy as np
-from pydrake.multibody.plant import DiscreteContactApproximation, MultibodyPlant
+from pydrake.multibody.plant import MultibodyPlant
 from pydrake.multibody.tree import BodyIndex, JacobianWrtVariable
 from pydrake.systems.framework import Context
 
@@ -17,14 +17,15 @@ from sap_islands.arrays import FloatArray, IndexArray
 from sap_islands.drake.contact_points import Points
 from sap_islands.drake.layout import Layout
 from sap_islands.drake.native_calls import load_native_calls
+from sap_islands.drake.surface_speeds import surface_velocities
 from sap_islands.problem import ContactLaw, Contacts, HuntCrossley
 
 SIGMA = 1e-3  # of Drake's discrete solver, so that the solutions agree with Drake's
+# By name, since a version of Drake does not have all of them.
 _LAWS = {
-    DiscreteContactApproximation.kTamsi: ContactLaw.HUNT_CROSSLEY_LAGGED,  # only if ignored
-    DiscreteContactApproximation.kSap: ContactLaw.SAP,
-    DiscreteContactApproximation.kSimilar: ContactLaw.HUNT_CROSSLEY_SIMILAR,
-    DiscreteContactApproximation.kLagged: ContactLaw.HUNT_CROSSLEY_LAGGED,
+    "kSap": ContactLaw.SAP,
+    "kSimilar": ContactLaw.HUNT_CROSSLEY_SIMILAR,
+    "kLagged": ContactLaw.HUNT_CROSSLEY_LAGGED,
 }
 _ORIGIN = np.zeros(3)
 _PARAMETERS = 8  # per contact, of sap_drake_write_contacts
@@ -77,7 +78,11 @@ def make_contacts(
         friction=friction,
         delassus_estimate=weight,
     )
-    law = _LAWS[plant.get_discrete_contact_approximation()]
+    if count:
+        contacts.surface_velocity = surface_velocities(plant, context, points.bodies, frames)
+    # Another one is only here if it is ignored.
+    approximation = plant.get_discrete_contact_approximation().name
+    law = _LAWS.get(approximation, ContactLaw.HUNT_CROSSLEY_LAGGED)
     if count and law != ContactLaw.SAP:
         contacts.law = np.full(count, law, np.uint8)
         contacts.hunt_crossley = HuntCrossley.from_wire_arrays(

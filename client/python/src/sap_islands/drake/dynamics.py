@@ -10,6 +10,7 @@ constraints, see `rows`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,7 @@ from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray
 from sap_islands.drake.layout import Layout
 from sap_islands.drake.native_calls import load_native_calls
+from sap_islands.errors import InvalidArgument
 
 
 class Dynamics(NamedTuple):
@@ -74,13 +76,25 @@ def _applied_forces(plant: MultibodyPlant, context: Context) -> MultibodyForces:
     if spatial.HasValue(context):
         for applied in spatial.Eval(context):
             body = plant.get_body(applied.body_index)
+            if not np.isfinite(applied.F_Bq_W.get_coeffs()).all():
+                message = f"the force applied to body {body.scoped_name()} is not finite"
+                raise InvalidArgument(message, "applied_spatial_force")
             rotation = plant.EvalBodyPoseInWorld(context, body).rotation()
             arm = rotation @ applied.p_BoBq_B
             body.AddInForce(context, arm, applied.F_Bq_W, plant.world_frame(), forces)
     generalized = plant.get_applied_generalized_force_input_port()
     if generalized.HasValue(context):
-        forces.mutable_generalized_forces()[:] += generalized.Eval(context)
+        values = generalized.Eval(context)
+        _check_finite(values, "applied_generalized_force", plant.GetVelocityNames)
+        forces.mutable_generalized_forces()[:] += values
     return forces
+
+
+def _check_finite(values: FloatArray, field: str, names: Callable[[], list[str]]) -> None:
+    if not np.isfinite(values).all():
+        index = int(np.flatnonzero(~np.isfinite(values))[0])
+        message = f"{field}[{index}] ({names()[index]}) is {values[index]}; it must be finite"
+        raise InvalidArgument(message, field)
 
 
 def _generalized_forces(
@@ -106,6 +120,7 @@ def _actuation(plant: MultibodyPlant, context: Context, layout: Layout) -> Float
     Within the effort limits, except for PD controllers, whose sum of control and input is limited.
     """
     actuation = _actuation_input(plant, context, layout)
+    _check_finite(actuation, "actuation", plant.GetActuatorNames)
     for actuator in layout.actuators:
         if not actuator.has_controller:
             limit = plant.get_joint_actuator(actuator.index).effort_limit()

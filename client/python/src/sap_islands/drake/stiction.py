@@ -21,6 +21,7 @@ from sap_islands.drake.contact_points import find_points
 from sap_islands.drake.contacts import SIGMA, make_contacts
 from sap_islands.drake.dynamics import evaluate
 from sap_islands.drake.layout import layout_of
+from sap_islands.drake.surface_speeds import copy_surface_speeds
 from sap_islands.errors import InvalidArgument
 from sap_islands.problem import ContactLaw, Contacts
 
@@ -66,6 +67,8 @@ def _search(
     contacts, _ = make_contacts(plant, context, layout, diagonal, points)
     forces = _update(plant, context)[layout.velocities]
     v_c = contact_velocity(layout, contacts, plant.GetVelocities(context)[layout.velocities])
+    if contacts.surface_velocity.size:
+        v_c = v_c + contacts.surface_velocity
     dt = plant.time_step()
     if not contacts.count:
         return _DEFAULT, False
@@ -95,11 +98,12 @@ def _search(
 
 
 def _updatable_copy(plant: MultibodyPlant, context: Context, perturbation: float) -> Context:
-    """A context of the plant alone, with the same contacts and nothing else than contacts."""
+    """A context of the plant alone, with the same contacts and nothing else than these."""
     copy = plant.CreateDefaultContext()
     copy.SetTimeStateAndParametersFrom(context)
     query = plant.get_geometry_query_input_port().Eval(context)
     plant.get_geometry_query_input_port().FixValue(copy, Value[QueryObject](query))
+    copy_surface_speeds(plant, context, copy)
     for identifier in plant.GetConstraintIds():
         plant.SetConstraintActiveStatus(copy, identifier, False)
     for index in plant.GetJointIndices():
