@@ -5,6 +5,7 @@
 #include <dart/collision/CollisionObject.hpp>
 #include <dart/constraint/ContactConstraint.hpp>
 #include <dart/dynamics/ShapeNode.hpp>
+#include <functional>
 #include <numeric>
 
 namespace sap_islands::dart {
@@ -69,15 +70,13 @@ bool HasConstraint(const Contact& contact) {
   return Contact::isNonZeroNormal(contact.normal) && contact.penetrationDepth >= 0;
 }
 
-// Contacts between the two objects of this one: together they slip as one with its compliance.
-int ContactsOfPair(const Constraints& constraints, const Contact& contact) {
-  const auto& all = constraints.collisions.getContacts();
-  return std::count_if(all.begin(), all.end(), [&](const Contact& other) {
-    const auto a = other.collisionObject1, b = other.collisionObject2;
-    return HasConstraint(other) &&
-           ((a == contact.collisionObject1 && b == contact.collisionObject2) ||
-            (a == contact.collisionObject2 && b == contact.collisionObject1));
-  });
+// The objects of a contact in the order of their pair, and whether that is not its own.
+std::pair<Contacts::ObjectPair, bool> PairOf(const Contact& contact) {
+  const void* first = contact.collisionObject1;
+  const void* second = contact.collisionObject2;
+  const bool swapped = std::less<>()(second, first);
+  if (swapped) std::swap(first, second);
+  return {{first, second}, swapped};
 }
 
 // Columns t1, t2, n, as ContactConstraint has them. A direction along the normal gives way to x,
@@ -109,30 +108,54 @@ void Contacts::Clear() {
   constraint_.clear();
   swapped_.clear();
   for (auto* array : {&tree_a_, &tree_b_}) array->clear();
-  for (auto* array : {&jacobian_, &relaxation_time_, &stiffness_, &friction_, &friction_2_,
-                      &target_velocity_, &surface_velocity_, &regularization_t_, &regularization_n_,
-                      &unshifted_, &slip_regularization_}) {
+  for (auto* array :
+       {&jacobian_, &relaxation_time_, &stiffness_, &friction_, &friction_2_, &target_velocity_,
+        &surface_velocity_, &regularization_t_, &regularization_n_, &unshifted_}) {
     array->clear();
   }
+  pairs_.clear();
+  slip_regularization_.clear();
+  parts_.clear();
+  part_tree_.clear();
   bounces_.clear();
   needs_regularization_ = false;
 }
 
 void Contacts::Read(const Constraints& constraints, const Options& options, Trees* trees) {
   Clear();
+  FindPairs(constraints);
   size_t next = 0;
   for (const Contact& contact : constraints.collisions.getContacts()) {
     if (!HasConstraint(contact) || next == constraints.contacts.size()) continue;
     ContactConstraint* constraint = constraints.contacts[next++].get();
     if (static_cast<ConstraintBase*>(constraint)->isActive()) {
-      Add(constraints, contact, constraint, options, trees);
+      Add(constraints.time_step, contact, constraint, options, trees);
     }
   }
 }
 
-void Contacts::Add(const Constraints& constraints, const Contact& contact,
-                   ContactConstraint* constraint, const Options& options, Trees* trees) {
-  const double dt = constraints.time_step;
+void Contacts::FindPairs(const Constraints& constraints) {
+  for (const Contact& contact : constraints.collisions.getContacts()) {
+    if (!HasConstraint(contact)) continue;
+    const auto [objects, swapped] = PairOf(contact);
+    Pair& pair = pairs_[objects];
+    ++pair.contacts;
+    pair.way_out += (swapped ? -1 : 1) * contact.penetrationDepth * contact.normal;
+  }
+}
+
+double Contacts::PushOutSpeed(const Contact& contact, double reaction_time,
+                              const Options& options) const {
+  const auto [objects, swapped] = PairOf(contact);
+  const Vector3d way_out = (swapped ? -1 : 1) * pairs_.at(objects).way_out;
+  const double length = way_out.norm();
+  if (length == 0) return 0;
+  const double along = std::max(0.0, contact.normal.dot(way_out) / length);
+  return along * std::min(contact.penetrationDepth / reaction_time, options.max_push_out_speed);
+}
+
+void Contacts::Add(double dt, const Contact& contact, ContactConstraint* constraint,
+                   const Options& options, Trees* trees) {
   const double tau =
       options.relaxation_time_s > 0 ? options.relaxation_time_s : std::max(0.02, 4 * dt);
   const Material material = MaterialOf(contact);
@@ -147,13 +170,16 @@ void Contacts::Add(const Constraints& constraints, const Contact& contact,
   friction_2_.push_back(swapped ? material.friction_1 : material.friction_2);
 
   const double rebound = std::min(-material.restitution * v_c.z(), kLargestRebound);
-  const double push_out =
-      std::min(contact.penetrationDepth / (dt + tau), options.max_push_out_speed);
+  const double push_out = PushOutSpeed(contact, dt + tau, options);
   bounces_.push_back(rebound > kLeastRebound);
   unshifted_.push_back(bounces_.back() ? std::max(push_out, rebound) : push_out);
-  const double slip = swapped ? material.slip_2 : material.slip_1;
-  slip_regularization_.push_back(slip > 0 ? slip * ContactsOfPair(constraints, contact) / dt : 0);
-  needs_regularization_ = needs_regularization_ || bounces_.back() || slip > 0;
+  Eigen::Vector2d slip(material.slip_1, material.slip_2);
+  if (swapped) slip.reverseInPlace();
+  const bool slips = !slip.isZero(0);
+  // Together the contacts of a pair slip as one with its compliance.
+  if (slips) slip *= pairs_.at(PairOf(contact).first).contacts / dt;
+  slip_regularization_.push_back(slip);
+  needs_regularization_ = needs_regularization_ || bounces_.back() || slips;
   relaxation_time_.push_back(tau);
   stiffness_.push_back(kRigid);
 }
@@ -202,12 +228,53 @@ Vector3d Contacts::AddJacobian(const Contact& contact, const Matrix3d& frame, Tr
   return v_c;
 }
 
-void Contacts::Regularize(double sigma, const double* w) {
+void Contacts::Regularize(double sigma, const double* w, Trees* trees) {
+  std::vector<int> slip_tree(size(), -1);
+  std::vector<int> slip_axis(size());
   for (int i = 0; i < size(); ++i) {
-    const double slip = slip_regularization_[i];
-    regularization_t_.push_back(slip > 0 ? slip : sigma * w[i]);
+    const double by_rule = sigma * w[i];
+    const Eigen::Vector2d& slip = slip_regularization_[i];
+    const double ratio = friction_2_[i] > 0 ? friction_[i] / friction_2_[i] : 0;
+    const double R_1 = slip[0] > 0 ? slip[0] : by_rule;
+    const double R_2 = slip[1] > 0 ? slip[1] : ratio * ratio * by_rule;
+    // The larger R that keeps both below what they are to be; the rest is the tree's.
+    double R_t = R_1;
+    double rest = R_2 - ratio * ratio * R_1;
+    slip_axis[i] = 1;
+    if (ratio > 0 && rest < 0) {
+      R_t = R_2 / (ratio * ratio);
+      rest = R_1 - R_t;
+      slip_axis[i] = 0;
+    }
+    regularization_t_.push_back(R_t);
     regularization_n_.push_back((bounces_[i] ? kNearRigidRebound : kNearRigid) * w[i]);
+    if (ratio > 0 && rest > 0) slip_tree[i] = trees->AddSlip(1 / rest);
   }
+  if (std::any_of(slip_tree.begin(), slip_tree.end(), [](int tree) { return tree >= 0; })) {
+    AddSlipTrees(*trees, slip_tree, slip_axis);
+  }
+}
+
+void Contacts::AddSlipTrees(const Trees& trees, const std::vector<int>& slip_tree,
+                            const std::vector<int>& slip_axis) {
+  std::vector<double> jacobian;
+  const double* J = jacobian_.data();
+  for (int i = 0; i < size(); ++i) {
+    parts_.push_back(0);
+    for (const int tree : {tree_a_[i], tree_b_[i]}) {
+      if (tree < 0) continue;
+      const double* end = J + 3 * trees.dofs(tree);
+      jacobian.insert(jacobian.end(), J, end);
+      J = end;
+      part_tree_.push_back(tree);
+      ++parts_.back();
+    }
+    if (slip_tree[i] < 0) continue;
+    for (int axis = 0; axis < 3; ++axis) jacobian.push_back(axis == slip_axis[i] ? 1 : 0);
+    part_tree_.push_back(slip_tree[i]);
+    ++parts_.back();
+  }
+  jacobian_.swap(jacobian);
 }
 
 double Contacts::Shift(int contact, double v_1, double v_2) const {
@@ -229,7 +296,7 @@ void Contacts::ShiftTargets(const Trees& trees, const std::vector<double>& v) {
       J += 3 * n;
     }
     // A contact that slips under load sticks where R_t gamma_t is all of its velocity.
-    const bool slips = slip_regularization_[i] > 0;
+    const bool slips = !slip_regularization_[i].isZero(0);
     target_velocity_[3 * i + 2] = unshifted_[i] - (slips ? 0 : Shift(i, v_t[0], v_t[1]));
   }
 }
@@ -275,8 +342,13 @@ sap_contact_laws Contacts::laws() const {
 sap_contacts Contacts::contacts(const sap_contact_laws* laws) const {
   sap_contacts contacts{};
   contacts.struct_size = sizeof contacts;
-  contacts.tree_a = {tree_a_.data(), size()};
-  contacts.tree_b = {tree_b_.data(), size()};
+  if (HasSlipTrees()) {
+    contacts.parts = {parts_.data(), size()};
+    contacts.part_tree = {part_tree_.data(), static_cast<int64_t>(part_tree_.size())};
+  } else {
+    contacts.tree_a = {tree_a_.data(), size()};
+    contacts.tree_b = {tree_b_.data(), size()};
+  }
   contacts.jacobian = {jacobian_.data(), static_cast<int64_t>(jacobian_.size())};
   contacts.laws = laws;
   return contacts;

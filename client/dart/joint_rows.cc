@@ -15,6 +15,8 @@ using ::dart::dynamics::Skeleton;
 
 // Largest speed at which a joint beyond its limit returns [rad/s, m/s].
 constexpr double kLargestReturn = 10;
+// R = this times w of a joint whose friction is infinite, as DART has it: a lock.
+constexpr double kLock = 1e-9;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Least speed away from a limit that is at a distance of `room`: reaches it at the end of the step.
@@ -58,14 +60,16 @@ double MotorSpeed(const DegreeOfFreedom& dof, double speed, double dt) {
 }
 
 // Rows that act whatever the velocity is. Adds the skeleton if there are any.
-void AddMotorsAndFriction(const DegreeOfFreedom& dof, double dt, Skeleton* skeleton, Trees* trees,
-                          Rows* rows) {
+void AddMotorsAndFriction(const DegreeOfFreedom& dof, double dt, const Options& options,
+                          Skeleton* skeleton, Trees* trees, Rows* rows) {
   const Joint& joint = *dof.getJoint();
   const auto add = [&](const Rows::Target& target) {
     rows->AddJointRow(trees->Add(*skeleton).velocity[dof.getIndexInSkeleton()], 1, target);
   };
   const double friction = dof.getCoulombFriction();
-  if (friction != 0) add({0, -friction, friction, 1e-3});
+  if (friction != 0) {
+    add({0, -friction, friction, std::isinf(friction) ? kLock : options.joint_slip_parameter});
+  }
   const double lower = dof.getForceLowerLimit(), upper = dof.getForceUpperLimit();
   if (joint.getActuatorType() == Joint::SERVO) {
     add({MotorSpeed(dof, dof.getCommand(), dt), lower, upper, 0});
@@ -88,7 +92,7 @@ void AddJointRows(const Constraints& constraints, const Options& options, Trees*
     if (!skeleton->isMobile()) continue;
     for (const DegreeOfFreedom* dof : skeleton->getDofs()) {
       if (!dof->getJoint()->isKinematic()) {
-        AddMotorsAndFriction(*dof, dt, skeleton.get(), trees, rows);
+        AddMotorsAndFriction(*dof, dt, options, skeleton.get(), trees, rows);
       }
     }
     // Without another constraint nothing drives a joint into a limit that v* keeps.

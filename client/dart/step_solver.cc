@@ -89,7 +89,7 @@ bool StepSolver::Call(double time_step, bool estimates_alone) {
   sap_regularization regularization{};
   regularization.struct_size = sizeof regularization;
   regularization.sigma = &options_.slip_parameter;
-  regularization.rule = options_.rule == RegularizationRule::kFull
+  regularization.rule = options_.rule == RegularizationRule::kFull || contacts_.HasSlipTrees()
                             ? SAP_REGULARIZATION_RULE_FULL
                             : SAP_REGULARIZATION_RULE_LOAD_PATH;
   sap_problem problem{};
@@ -116,7 +116,7 @@ bool StepSolver::SolveProblem(double time_step) {
   if (contacts_.NeedsRegularization()) {
     if (!Call(time_step, true)) return false;
     contacts_.Regularize(options_.slip_parameter,
-                         library_.answer_solution(answer_.get())->delassus_estimate.data);
+                         library_.answer_solution(answer_.get())->delassus_estimate.data, &trees_);
   }
   report_.settled = false;
   while (!report_.settled && report_.solves < kMaxSolves) {

@@ -37,6 +37,15 @@ const SkeletonTrees& Trees::Add(Skeleton& skeleton) {
   return skeletons_[place->second];
 }
 
+int Trees::AddSlip(double A) {
+  dofs_.push_back(1);
+  first_velocity_.push_back(num_velocities());
+  first_entry_.push_back(dynamics_matrix_.size());
+  dynamics_matrix_.push_back(A);
+  for (auto* array : {&v_star_, &v_0_, &implicit_forces_}) array->push_back(0);
+  return num_trees() - 1;
+}
+
 void Trees::AddVelocities(SkeletonTrees* trees) {
   Skeleton& skeleton = *trees->skeleton;
   trees->tree.assign(skeleton.getNumTrees(), -1);

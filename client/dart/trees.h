@@ -35,6 +35,9 @@ class Trees {
   // Adds the trees of a mobile skeleton, once. The reference is valid until Clear.
   const SkeletonTrees& Add(::dart::dynamics::Skeleton& skeleton);
   bool Has(const ::dart::dynamics::Skeleton& skeleton) const;
+  // Adds a tree of one degree of freedom that is no skeleton's, at rest, and returns it. A: its
+  // dynamics matrix.
+  int AddSlip(double A);
   const std::deque<SkeletonTrees>& skeletons() const { return skeletons_; }
 
   int num_trees() const { return static_cast<int>(dofs_.size()); }

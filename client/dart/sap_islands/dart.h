@@ -33,11 +33,15 @@ struct Options {
   int threads = 0;
   // Time in which a penetration decays [s]; 0: 20 ms, but at least four steps.
   double relaxation_time_s = 0;
-  // Largest speed at which bodies that overlap are pushed apart [m/s].
+  // Largest speed at which two shapes that overlap are pushed apart, along the mean of the normals
+  // of their contacts [m/s].
   double max_push_out_speed = 0.01;
   RegularizationRule rule = RegularizationRule::kLoadPath;
   // sigma: slip of sticking contacts, R_t = sigma w [-].
   double slip_parameter = 1e-3;
+  // R / w of joint friction, which creeps at R times its impulse where it holds [-]. Infinite
+  // friction locks a joint whatever this is.
+  double joint_slip_parameter = 1e-3;
   // Joint limits are constraints where the free motion comes within twice its speed and this one of
   // them [rad/s, m/s].
   double limit_reach_speed = 100;

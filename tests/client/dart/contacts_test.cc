@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <dart/collision/fcl/FCLCollisionDetector.hpp>
 
 #include "tests/client/dart/scene.h"
 
@@ -129,19 +130,109 @@ TEST(DartContactsTest, ABallThatIsDroppedRisesToTheSquareOfItsRestitution) {
   EXPECT_NEAR(PositionOf(ball).z() - 0.1, 0.64, 0.02);
 }
 
-TEST(DartContactsTest, AContactWithSlipMovesUnderLoadWithItsCompliance) {
-  const double compliance = 0.02, load = 5;  // m/(s N), N
-  Scene scene;
-  scene.AddGround(1);
-  const SkeletonPtr box = scene.AddBox(2, {0.4, 0.4, 0.1}, {0, 0, 0.05}, 1);
-  Surface(box).setPrimarySlipCompliance(compliance);
-  Surface(box).setSecondarySlipCompliance(compliance);
-  for (int i = 0; i < 2000; ++i) {
-    // At the height of the ground, so that all corners keep their load.
-    box->getBodyNode(0)->addExtForce({load, 0, 0}, {0, 0, -0.05}, false, true);
-    scene.world().step();
+// Compliances along the first and the second direction [m/(s N)], and coefficients of friction.
+struct Slip {
+  double slip_1, slip_2;
+  double friction_1 = 1, friction_2 = 1;
+};
+
+class SlipTest : public ::testing::TestWithParam<Slip> {
+ protected:
+  // Velocity of a box of 2 kg under a load at the height of what carries it.
+  static Vector3d VelocityUnder(const Vector3d& load, bool on_a_body_that_can_move) {
+    Scene scene;
+    if (on_a_body_that_can_move) {
+      ::dart::dynamics::PrismaticJoint::Properties rail;
+      rail.mAxis = Vector3d::UnitX();
+      const SkeletonPtr plate = scene.AddOnJoint<::dart::dynamics::PrismaticJoint>(
+          1e9, Vector3d::Ones(), Vector3d::Zero(), rail);
+      auto* shape = plate->getBodyNode(0)
+                        ->createShapeNodeWith<::dart::dynamics::CollisionAspect,
+                                              ::dart::dynamics::DynamicsAspect>(
+                            std::make_shared<::dart::dynamics::BoxShape>(Vector3d(40, 40, 1)));
+      shape->setRelativeTranslation({0, 0, -0.5});
+    } else {
+      scene.AddGround(1);
+    }
+    const SkeletonPtr box = scene.AddBox(2, {0.4, 0.4, 0.1}, {0, 0, 0.05}, 1);
+    auto& surface = Surface(box);
+    surface.setFirstFrictionDirection(Vector3d::UnitX());
+    surface.setFirstFrictionDirectionFrame(::dart::dynamics::Frame::World());
+    surface.setPrimarySlipCompliance(GetParam().slip_1);
+    surface.setSecondarySlipCompliance(GetParam().slip_2);
+    surface.setPrimaryFrictionCoeff(GetParam().friction_1);
+    surface.setSecondaryFrictionCoeff(GetParam().friction_2);
+    for (int i = 0; i < 2000; ++i) {
+      // At the height of the ground, so that all corners keep their load.
+      box->getBodyNode(0)->addExtForce(load, {0, 0, -0.05}, false, true);
+      scene.world().step();
+    }
+    EXPECT_TRUE(scene.report().solved && scene.report().settled) << scene.report().message;
+    EXPECT_EQ(scene.report().islands, 1);
+    return VelocityOf(box);
   }
-  EXPECT_NEAR(VelocityOf(box).x(), compliance * load, 1e-4);
+};
+
+TEST_P(SlipTest, ABoxMovesUnderLoadWithTheComplianceOfEachDirection) {
+  const Vector3d slip(GetParam().slip_1, GetParam().slip_2, 0);
+  for (const bool on_a_body_that_can_move : {false, true}) {
+    for (const Vector3d& load : {Vector3d(5, 0, 0), Vector3d(0, 5, 0), Vector3d(4, -3, 0)}) {
+      const Vector3d expected = slip.cwiseProduct(load);
+      const Vector3d velocity = VelocityUnder(load, on_a_body_that_can_move);
+      EXPECT_LT((velocity - expected).norm(), 2e-4)
+          << velocity.transpose() << " instead of " << expected.transpose();
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Compliances, SlipTest,
+                         ::testing::Values(Slip{0.02, 0.02}, Slip{0.02, 0}, Slip{0, 0.03},
+                                           Slip{0.02, 0.03}, Slip{0.03, 0.002},
+                                           Slip{0.02, 0.03, 1, 0.5}, Slip{0.03, 0.01, 1, 0.5},
+                                           Slip{0.02, 0.03, 0.5, 1}, Slip{0.01, 0.01, 0.6, 1},
+                                           Slip{0, 0.02, 0.5, 1}));
+
+TEST(DartContactsTest, WhatSlipsUnderLoadSlidesAboveItsFriction) {
+  for (const bool along_y : {false, true}) {
+    Scene scene;
+    scene.AddGround(0.5);
+    const SkeletonPtr box = scene.AddBox(2, {0.4, 0.4, 0.1}, {0, 0, 0.05}, 0.5);
+    Surface(box).setFirstFrictionDirection(Vector3d::UnitX());
+    Surface(box).setFirstFrictionDirectionFrame(::dart::dynamics::Frame::World());
+    Surface(box).setPrimarySlipCompliance(0.001);
+    Surface(box).setSecondarySlipCompliance(0.003);
+    const double friction = 0.5 * 2 * kGravity;
+    const Vector3d load = 2 * friction * Vector3d::Unit(along_y ? 1 : 0);
+    for (int i = 0; i < 500; ++i) {
+      box->getBodyNode(0)->addExtForce(load, {0, 0, -0.05}, false, true);
+      scene.world().step();
+    }
+    const double sliding = friction / 2 * 0.5;
+    EXPECT_NEAR(VelocityOf(box)[along_y ? 1 : 0], sliding, 0.01 * sliding);
+  }
+}
+
+// Meshes have contacts with normals to all sides, whose points are close to each other.
+TEST(DartContactsTest, MeshesThatOverlapDeeplyAreNotPushedApartFasterThanTheLimit) {
+  for (const double friction : {0.0, 1.0}) {
+    for (const Vector3d& ball : {Vector3d(0.03, 0.02, 0.3), Vector3d(0, 0, 0),
+                                 Vector3d(0.05, 0.03, 0), Vector3d(0.1, 0, 0.12)}) {
+      Scene scene;
+      scene.world().getConstraintSolver()->setCollisionDetector(
+          ::dart::collision::FCLCollisionDetector::create());
+      scene.AddGround(friction);
+      const SkeletonPtr bodies[] = {scene.AddBox(1, {0.24, 0.24, 0.24}, {0, 0, 0.12}, friction),
+                                    scene.AddSphere(1, 0.12, ball, friction)};
+      double largest = 0;
+      for (int i = 0; i < 400; ++i) {
+        scene.world().step();
+        for (const SkeletonPtr& body : bodies) largest = std::max(largest, VelocityOf(body).norm());
+      }
+      // Out of the ground, and of what is pushed out of the ground.
+      EXPECT_LT(largest, 2.05 * Options().max_push_out_speed)
+          << "friction " << friction << ", ball at " << ball.transpose();
+    }
+  }
 }
 
 TEST(DartContactsTest, AMovingBeltCarriesABoxAlong) {

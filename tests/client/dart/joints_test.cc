@@ -31,6 +31,7 @@ SkeletonPtr AddSlider(Scene* scene) {
 }
 
 // 2 kg at 0.5 m from an axis along y: hangs along -z at angle 0.
+constexpr double kPendulum = 2 * 0.5 * 0.5 + 1e-3;  // its inertia about the axis [kg m^2]
 SkeletonPtr AddPendulum(Scene* scene) {
   RevoluteJoint::Properties joint;
   joint.mAxis = Vector3d::UnitY();
@@ -144,6 +145,46 @@ TEST(DartJointsTest, JointFrictionStopsAFlywheelInItsTimeAndThenHolds) {
     scene.world().step();
   }
   EXPECT_LT(std::abs(wheel->getVelocity(0)), 1e-3 * 0.2 / 0.1 * 1e-3 * 2);
+}
+
+TEST(DartJointsTest, AJointOfInfiniteFrictionIsLocked) {
+  for (const double servo : {0.0, 1e2, 1e5}) {
+    Scene scene;
+    const SkeletonPtr pendulum = AddPendulum(&scene);
+    Joint* joint = pendulum->getJoint(0);
+    pendulum->setPosition(0, 1);
+    pendulum->setVelocity(0, 3);
+    joint->setCoulombFriction(0, INFINITY);
+    if (servo > 0) {
+      joint->setActuatorType(Joint::SERVO);
+      joint->setForceLowerLimit(0, -servo);
+      joint->setForceUpperLimit(0, servo);
+    }
+    for (int i = 0; i < 1000; ++i) {
+      if (servo > 0) joint->setCommand(0, 1);
+      scene.world().step();
+      ASSERT_TRUE(scene.report().solved);
+    }
+    // A millionth of what gravity and the servo would make in a step; R is a thousandth of that.
+    const double torque = 2 * kGravity * 0.5 * std::sin(1) + servo;
+    EXPECT_LT(std::abs(pendulum->getVelocity(0)), 1e-6 * torque * 1e-3 / kPendulum) << servo;
+    EXPECT_NEAR(pendulum->getPosition(0), 1, 1e-6);
+  }
+}
+
+TEST(DartJointsTest, JointFrictionThatHoldsCreepsByTheOptionAlone) {
+  for (const double slip : {1e-3, 1e-6, 1e-9}) {
+    Options options;
+    options.joint_slip_parameter = slip;
+    Scene scene(1e-3, options);
+    const SkeletonPtr pendulum = AddPendulum(&scene);
+    pendulum->setPosition(0, 0.5);
+    const double torque = 2 * kGravity * 0.5 * std::sin(0.5);  // below 5 N m
+    pendulum->getJoint(0)->setCoulombFriction(0, 5);
+    scene.Run(0.01);
+    const double free = torque * 1e-3 / kPendulum;  // what a step makes of it without friction
+    EXPECT_NEAR(pendulum->getVelocity(0), -slip * free, (0.01 * slip + 1e-6) * free) << slip;
+  }
 }
 
 TEST(DartJointsTest, ALoadedSpringRestsAtItsForceOverItsStiffness) {
