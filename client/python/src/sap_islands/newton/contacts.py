@@ -1,8 +1,11 @@
 """Contacts of Newton as contacts of the problem: of free bodies by points, of trees by Jacobians.
 
-    φ = n (p_1 - p_0) - m_0 - m_1,   v̂_n = -φ / δt of a gap,   min(-φ / (δt + τ), v_max) of an
-    overlap, or the speed of the rebound if that is larger; less |M (v + R γ)|
+    φ = n (p_1 - p_0) - m_0 - m_1,   v̂_n = -φ / δt of a gap,   min(-φ / (δt + τ), v_max) (n d)+ of
+    an overlap, or the speed of the rebound if that is larger; less |M (v + R γ)|
 
+d is the unit vector along the sum of -φ n over the overlaps of the two shapes. A motion along d at
+v_max satisfies all of them. Along its own normal each would turn bodies, where meshes have contacts
+with normals to all sides, and far from the contacts they would be many times faster than v_max.
 The last term, over the axes of friction with M their coefficients, is 0 where a contact sticks;
 without it the convex model parts bodies that slide at μ |v_t|, and they would hover.
 """
@@ -148,6 +151,7 @@ def read_contacts(
     free_v_n = np.einsum("ci,ci->c", _slip(dynamics, dynamics.free_twist, pairs), n)
     tau = material.relaxation_time_of(time_step)
     push_out = np.minimum(-gap / (time_step + tau), material.max_push_out_speed)
+    push_out *= _along_way_out(pairs)
     target = np.where(gap > 0, -gap / time_step, push_out)
 
     def material_of(name: str) -> FloatArray:
@@ -235,6 +239,19 @@ def _in_world(dynamics: Dynamics, body: Indices, point: NDArray[Any]) -> FloatAr
     turned = np.einsum("cij,cj->ci", dynamics.rotation[body[on]], world[on])
     world[on] = dynamics.position[body[on]] + turned
     return world
+
+
+def _along_way_out(pairs: _Pairs) -> FloatArray:
+    """[C] (n d)+ with d the way out of the two shapes, along the sum of their depths times n."""
+    sign = np.where(pairs.shape[:, 0] > pairs.shape[:, 1], -1.0, 1.0)
+    _, pair = np.unique(np.sort(pairs.shape, axis=1), axis=0, return_inverse=True)
+    normal = sign[:, None] * pairs.normal
+    way_out = np.zeros((len(normal), 3))
+    np.add.at(way_out, pair.ravel(), np.maximum(-pairs.gap, 0)[:, None] * normal)
+    length = np.linalg.norm(way_out, axis=1, keepdims=True)
+    direction = np.divide(way_out, length, out=np.zeros_like(way_out), where=length > 0)
+    along: FloatArray = np.einsum("ci,ci->c", normal, direction[pair.ravel()])
+    return np.maximum(along, 0)
 
 
 def _slip(dynamics: Dynamics, twist: FloatArray, pairs: _Pairs) -> FloatArray:
