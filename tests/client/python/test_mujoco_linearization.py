@@ -35,6 +35,17 @@ ACTIVATED = """
   <intvelocity joint="bend" kp="20" actrange="-2 2"/>
   <motor joint="bend" ctrlrange="-1 1" ctrllimited="true"/></actuator>"""
 
+SLIDER = """
+<worldbody><body><joint type="slide" name="j" axis="1 0 0" damping="20"/>
+  <geom size=".1" mass="1"/></body></worldbody>
+<actuator><motor joint="j" gear="2"/></actuator>"""
+
+INTEGRATORS = [
+    name
+    for name in ("EULER", "IMPLICITFAST", "DISCRETE")
+    if hasattr(mujoco.mjtIntegrator, f"mjINT_{name}")
+]
+
 SPHERE = """
 <worldbody><geom type="plane" size="5 5 .1"/>
   <body pos="0 0 .1"><freejoint/><geom size=".1"/></body></worldbody>"""
@@ -114,14 +125,33 @@ def test_scenes_agree_with_mujocos_differences(client: sap.Client, scene: str) -
     assert largest_deviation(found.B, B) <= TRUNCATION
 
 
+@pytest.mark.parametrize("integrator", INTEGRATORS)
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+def test_a_damped_slider_has_derivatives_in_closed_form(
+    client: sap.Client, law: adapter.Law, integrator: str
+) -> None:
+    model, data = load(SLIDER)
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
+    model.opt.timestep = dt = 0.005
+    data.qvel[0] = 0.3
+    found = adapter.linearize(model, data, client, law=law)
+    decay = 1.0 / (1.0 + dt * 20.0)  # m v' = m v + dt (2 u - 20 v')
+    assert found.A == pytest.approx(np.array([[1.0, dt * decay], [0.0, decay]]), abs=1e-9)
+    assert found.B[:, 0] == pytest.approx([2.0 * dt * dt * decay, 2.0 * dt * decay], abs=1e-9)
+
+
+@pytest.mark.parametrize("integrator", ["EULER", INTEGRATORS[-1]])
 @pytest.mark.parametrize("scene", ["arm", "humanoid", "sliding box"])
-def test_derivatives_are_those_of_the_own_step(client: sap.Client, scene: str) -> None:
+def test_derivatives_are_those_of_the_own_step(
+    client: sap.Client, scene: str, integrator: str
+) -> None:
     if scene == "sliding box":
         model, data = load(BOX)
         adapter.find_contacts_within(model, 0.005)
         data.qvel[0] = 0.3
     else:
         model, data = load_example(f"{scene}.xml")
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
     for _ in range(125 if scene == "humanoid" else 10):
         adapter.step(model, data, client)
     assert data.ncon > 0
@@ -131,11 +161,13 @@ def test_derivatives_are_those_of_the_own_step(client: sap.Client, scene: str) -
     assert largest_deviation(found.B, B) <= TRUNCATION
 
 
+@pytest.mark.parametrize("integrator", INTEGRATORS)
 @pytest.mark.parametrize("law", ["sap", "mujoco"])
 def test_the_state_stays_and_the_next_one_is_that_of_a_step(
-    client: sap.Client, law: adapter.Law
+    client: sap.Client, law: adapter.Law, integrator: str
 ) -> None:
     model, data = load(ACTIVATED)
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
     data.ctrl[:] = 0.3, -0.5, 0.2
     for _ in range(150):
         mujoco.mj_step(model, data)

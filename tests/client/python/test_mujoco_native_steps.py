@@ -26,6 +26,26 @@ STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 STEPS = 10
 
 
+SERVOS = """
+<mujoco><option timestep=".01"/>
+<worldbody><geom type="plane" size="5 5 .1"/>
+  <body pos="0 0 .3"><joint name="turn" axis="0 1 0" damping=".3"/>
+    <geom type="capsule" size=".04" fromto="0 0 0 .3 0 0"/>
+    <body pos=".3 0 0"><joint name="bend" axis="0 1 0" armature=".1"/>
+      <geom type="capsule" size=".04" fromto="0 0 0 .3 0 0"/></body></body>
+  <body pos="1 0 .1"><joint name="slide" type="slide" axis="1 0 0"/><geom size=".1"/></body>
+</worldbody>
+<tendon><fixed name="both"><joint joint="turn" coef="1"/><joint joint="slide" coef="-1"/></fixed>
+</tendon>
+<actuator><position joint="turn" kp="200" kv="10" forcerange="-99 99"/>
+  <velocity joint="bend" kv="5"/><damper joint="bend" kv="3" ctrlrange="0 1"/>
+  <position joint="slide" kp="300" timeconst=".05"/>
+  <intvelocity joint="bend" kp="20" actrange="-2 2"/>
+  <motor joint="slide" gear="2"/><position tendon="both" kp="40" kv="2"/></actuator>
+<sensor><jointactuatorfrc joint="turn"/><jointactuatorfrc joint="bend"/>
+  <jointactuatorfrc joint="slide"/></sensor></mujoco>"""
+
+
 def outputs(data: mujoco.MjData) -> list[FloatArray]:
     return [
         data.qpos,
@@ -70,6 +90,53 @@ def test_advance_has_the_bits_of_step(
         model, data = load_kind(name, cone, integrator)
         model.opt.enableflags |= int(mujoco.mjtEnableBit.mjENBL_ENERGY)
         check_same_bits(client, model, data, law)
+
+
+@pytest.mark.parametrize("law", ["sap", "mujoco", "coulomb"])
+@pytest.mark.parametrize("integrator", ["EULER", "IMPLICITFAST", "DISCRETE"])
+def test_forces_of_servos_have_the_bits_of_step(
+    client: sap.Client, law: adapter.Law, integrator: str
+) -> None:
+    if not hasattr(mujoco.mjtIntegrator, f"mjINT_{integrator}"):
+        pytest.skip(f"this MuJoCo has no integrator {integrator}")
+    model = mujoco.MjModel.from_xml_string(SERVOS)
+    model.opt.integrator = getattr(mujoco.mjtIntegrator, f"mjINT_{integrator}")
+    data = mujoco.MjData(model)
+    data.ctrl[:] = 0.4
+    data.qvel[:] = 0.2, -0.1, 0.3
+    check_same_bits(client, model, data, law)
+
+
+# The link without gravity has M dv / dt = force of its servo at the end of the step.
+@pytest.mark.parametrize("law", ["sap", "coulomb"])
+def test_forces_of_servos_are_those_at_the_end_of_the_step_in_every_call(
+    client: sap.Client, law: adapter.Law
+) -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><option timestep=".01" gravity="0 0 0"/><worldbody><body>
+        <joint name="j" axis="0 1 0" armature=".1"/>
+        <geom type="capsule" fromto="0 0 0 .3 0 0" size=".03" mass="1"/></body></worldbody>
+        <actuator><position name="p" joint="j" kp="500" kv="20" forcerange="-60 60"/></actuator>
+        <sensor><actuatorfrc actuator="p"/><jointactuatorfrc joint="j"/></sensor></mujoco>"""
+    )
+    state = np.empty(mujoco.mj_stateSize(model, STATE))
+    mujoco.mj_getState(model, mujoco.MjData(model), state, STATE)
+    control = np.full((4, 1), 0.1)
+    by_client = adapter.rollout(model, state, control, client, law=law)
+    by_threads = adapter.rollout(model, state, control, law=law, threads=2)
+    stepped, batched = mujoco.MjData(model), mujoco.MjData(model)
+    for step in range(4):
+        before = stepped.qvel[0]
+        for data in (stepped, batched):
+            data.ctrl[0] = 0.1
+        adapter.step(model, stepped, client, law=law)
+        adapter.step_batch(model, [batched], client, law=law)
+        force = model.dof_M0[0] * (stepped.qvel[0] - before) / model.opt.timestep
+        for data in (stepped, batched):
+            for found in (data.actuator_force, data.qfrc_actuator, data.sensordata):
+                assert found == pytest.approx(force, abs=1e-3)
+        for _, sensors in (by_client, by_threads):
+            assert sensors[0, step] == pytest.approx(force, abs=1e-3)
 
 
 def test_data_of_another_model_is_refused_and_of_a_copy_taken(client: sap.Client) -> None:

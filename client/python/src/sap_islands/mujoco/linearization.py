@@ -215,8 +215,8 @@ class _Displaced:
     def _integrate(self, velocity: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Velocities and activations after the step in which the solution is `velocity`."""
         model, work, law = self._model, self._work, self._nominal.law
+        work.qacc[:] = (velocity - work.qvel) / model.opt.timestep
         if law == "mujoco":
-            work.qacc[:] = (velocity - work.qvel) / model.opt.timestep
             mujoco.mj_mulM(model, work, work.qfrc_constraint, work.qacc)
             work.qfrc_constraint -= work.qfrc_smooth
         move(model, work, law, velocity)

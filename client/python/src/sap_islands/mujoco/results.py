@@ -35,7 +35,7 @@ def store_forces(
         raise InvalidArgument(message, "solution")
     calls = load_native_calls()
     calls.store_forces(
-        *calls.state(model, data, built.law == "sap"),
+        *calls.state(model, data, built.law != "mujoco"),
         layout,
         pointer_to(doubles),
         pointer_to(integers),
