@@ -65,7 +65,7 @@ run ruff format --quiet --check "$package" tests/client/python tests/deploy depl
   deploy/fleet ||
   fail "ruff would write some files differently; mend with: ruff format"
 run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
-  "$package/examples/record_mujoco_warp.py" \
+  "$package/examples/record_mujoco_warp.py" "$package/examples/record_rollout.py" \
   deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/client/python \
   --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
 # Apart, since their modules have names that occur above.

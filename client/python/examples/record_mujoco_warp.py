@@ -32,6 +32,7 @@ CONTACT = (
     "solimp",
     "efc_address",
 )
+OPTIONAL_CONTACT = ("surfacevel", "adhesion")  # of versions that have them
 
 
 class Recorder:
@@ -57,7 +58,8 @@ class Recorder:
         world = data.contact.worldid.numpy()[:count]
         order = np.argsort(world, kind="stable")
         self._add("contact_state", self.states + world[order])
-        for name in CONTACT:
+        optional = (name for name in OPTIONAL_CONTACT if hasattr(data.contact, name))
+        for name in (*CONTACT, *optional):
             self._add(f"contact_{name}", getattr(data.contact, name).numpy()[:count][order])
         self.states += self.worlds
 

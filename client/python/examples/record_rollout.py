@@ -30,11 +30,13 @@ def as_run(model: mujoco.MjModel, states: np.ndarray, control: np.ndarray) -> di
     before = states[:, :-1].reshape(worlds * steps, -1)
     after = states[:, 1:].reshape(worlds * steps, -1)
     q, v, a = 1, 1 + model.nq, 1 + model.nq + model.nv  # time is first
+    history = a + model.na  # of delayed controls
     return {
         "time": before[:, 0],
         "qpos": before[:, q:v],
         "qvel": before[:, v:a],
         "act": before[:, a : a + model.na],
+        "history": before[:, history : history + model.nhistory],
         "next_qvel": after[:, v:a],
         "ctrl": control.reshape(worlds * steps, -1),
         "world": np.repeat(np.arange(worlds), steps),
@@ -60,7 +62,7 @@ def main() -> None:
     control = 0.1 * random.normal(size=(arguments.worlds, arguments.steps, model.nu))
     states, _ = mujoco.rollout.rollout(model, data, initial, control, nstep=arguments.steps)
     states = np.concatenate((initial[:, None], states), axis=1)
-    np.savez(arguments.output, **as_run(model, states, control))
+    np.savez(arguments.output, allow_pickle=False, **as_run(model, states, control))
 
 
 if __name__ == "__main__":

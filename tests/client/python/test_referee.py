@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
+import mujoco.rollout
 import numpy as np
 import pytest
 import sap_islands as sap
 from record_mujoco_warp import CONTACT
+from record_rollout import as_run
 from sap_islands.__main__ import main
 from sap_islands.binaries import find_server
 from sap_islands.referee import Verdict
@@ -64,6 +66,75 @@ def test_error_is_the_distance_from_the_exact_velocity_in_the_norm_of_m(
     assert worst.bodies == ["ball"]
     assert verdict.exact == STEPS - 1
     assert np.delete(verdict.error, state).max() < 1e-9
+
+
+def test_a_run_without_contacts_may_have_empty_lists(model: mujoco.MjModel) -> None:
+    run = record(model, 5, seed=5)
+    empty = {f"contact_{name}": np.array([]) for name in ("state", *CONTACT)}
+    verdict = sap.certify(model, run | empty)
+    assert "contacts" not in verdict.assumed
+    lone = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+    )
+    run = record(lone, 5) | empty | {"ctrl": np.array([]), "act": np.array([])}
+    assert sap.certify(lone, run).exact == 5
+    with pytest.raises(sap.InvalidArgument, match="qpos has no states"):
+        sap.certify(lone, {name: np.array([]) for name in run})
+    with pytest.raises(sap.InvalidArgument, match=r"contact_pos has the shape \[0\]"):
+        sap.certify(model, run_with_contacts(model) | {"contact_pos": np.array([])})
+
+
+def run_with_contacts(model: mujoco.MjModel) -> Run:
+    return record(model, STEPS, seed=5, with_contacts=True)
+
+
+@pytest.mark.skipif(mujoco.mj_version() < 4_000_000, reason="new in MuJoCo 4")
+@pytest.mark.parametrize("name", ["surfacevel", "adhesion"])
+def test_contacts_need_the_surface_velocity_and_adhesion_that_geoms_have(name: str) -> None:
+    attribute = {"surfacevel": 'surfacevel=".5 0 0 0 0 0"', "adhesion": 'adhesion="5"'}[name]
+    model = mujoco.MjModel.from_xml_string(
+        f"""<mujoco><worldbody><geom type="box" size="1 .3 .05" {attribute}/>
+        <body pos="0 0 .15"><freejoint/><geom type="box" size=".08 .08 .08"/></body></worldbody>
+        </mujoco>"""
+    )
+    model.opt.tolerance = 1e-12
+    data = mujoco.MjData(model)
+    rows: dict[str, list[Any]] = {key: [] for key in ("qpos", "qvel", "next_qvel")}
+    contacts: dict[str, list[Any]] = {key: [] for key in ("state", *CONTACT, name)}
+    for step in range(STEPS):
+        rows["qpos"].append(data.qpos.copy())
+        rows["qvel"].append(data.qvel.copy())
+        mujoco.mj_step(model, data)
+        rows["next_qvel"].append(data.qvel.copy())
+        contacts["state"].append(np.full(data.ncon, step))
+        for key in (*CONTACT, name):
+            contacts[key].append(getattr(data.contact, key).copy())
+    run = {key: np.array(values) for key, values in rows.items()}
+    run |= {f"contact_{key}": np.concatenate(values) for key, values in contacts.items()}
+    assert sap.certify(model, run).exact == STEPS
+    del run[f"contact_{name}"]
+    with pytest.raises(sap.InvalidArgument, match=f"contact_{name} is missing; geoms"):
+        sap.certify(model, run)
+
+
+@pytest.mark.skipif(not hasattr(mujoco.MjModel, "actuator_delay"), reason="new in MuJoCo 3.5")
+def test_delayed_controls_need_their_history_and_the_time() -> None:
+    model = mujoco.MjModel.from_xml_string(
+        """<mujoco><worldbody><body pos="0 0 1"><joint name="j" axis="0 1 0" damping=".05"/>
+        <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass=".5"/></body></worldbody>
+        <actuator><motor joint="j" delay=".01" nsample="8"/></actuator></mujoco>"""
+    )
+    initial = np.zeros((2, mujoco.mj_stateSize(model, mujoco.mjtState.mjSTATE_FULLPHYSICS)))
+    data = mujoco.MjData(model)
+    for state in initial:
+        mujoco.mj_getState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    control = np.random.default_rng(1).normal(size=(2, STEPS, 1))
+    after, _ = mujoco.rollout.rollout(model, data, initial, control)
+    run = as_run(model, np.concatenate((initial[:, None], after), axis=1), control)
+    assert sap.certify(model, run).exact == 2 * STEPS
+    for name in ("history", "time"):
+        with pytest.raises(sap.InvalidArgument, match=f"{name} is missing; controls of actuators"):
+            sap.certify(model, {key: values for key, values in run.items() if key != name})
 
 
 def test_recorded_contacts_other_than_mujocos_are_no_fault(model: mujoco.MjModel) -> None:

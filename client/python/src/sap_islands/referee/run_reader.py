@@ -142,6 +142,7 @@ class _Reader:
         if "time" in self._arrays:
             rows["time"] = self._read("time", (), count)
             self._check_finite("time", rows["time"])
+        self._check_delays()
         contacts = self._read_contacts()
         chosen = self._choose()
         for neighbor in (previous, following):
@@ -189,9 +190,20 @@ class _Reader:
             assumed["contacts"] = "those that MuJoCo finds"
         return assumed
 
+    def _check_delays(self) -> None:
+        """Refuses a run without what a delayed control depends on."""
+        if not np.any(getattr(self._model, "actuator_delay", 0.0)):
+            return
+        for name in ("history", "time"):
+            if name not in self._arrays:
+                problem = "is missing; controls of actuators with a delay are found by it"
+                raise self._error(name, problem)
+
     def _read(self, name: str, shape: tuple[int, ...], count: int | None = None) -> Array:
         """An array of numbers with `count` rows of a shape; also of rows that are flat."""
         values = np.asarray(self._arrays[name])
+        if values.shape == (0,) and (count in (None, 0) or not np.prod(shape)):
+            return np.zeros((count or 0, *shape))  # np.array([]) has lost its other dimensions
         if values.dtype.kind not in "fiub":
             raise self._error(name, f"has the type {values.dtype}; it must be of numbers")
         size = int(np.prod(shape))
@@ -267,6 +279,8 @@ class _Reader:
                 self._check_finite(key, contacts[name], state)
             elif name in CONTACT:
                 raise self._error(key, "is missing; contact_state needs it")
+            elif getattr(self._model, f"flg_{name}", False):
+                raise self._error(key, "is missing; geoms of the model have one")
         self._check_contacts(contacts)
         for key in _ADDRESS:
             if key in self._arrays:
