@@ -2,6 +2,7 @@
 
 #include "client/mujoco/comparison.h"
 #include "client/mujoco/problem_writer.h"
+#include "client/mujoco/stage_outputs.h"
 
 int64_t sap_mujoco_layout_size() { return sizeof(sap_mujoco_layout); }
 
@@ -33,6 +34,12 @@ void sap_mujoco_store_forces(const sap_mujoco_field* table, const void* model, c
   const double* angular_impulse = impulse + 3 * layout->contacts;
   StoreForces(fields, flags, *layout, doubles, integers,
               {solution, row_impulse, impulse, angular_impulse});
+}
+
+void sap_mujoco_store_island_arrays(const sap_mujoco_field* table, const void* model,
+                                    const void* data, int32_t flags) {
+  using namespace sap::mujoco;
+  StoreIslandArrays(ReadFields(table, model, data), (flags & SAP_MUJOCO_SPARSE) != 0);
 }
 
 void sap_mujoco_compare(const sap_mujoco_field* table, const void* model, const void* data,

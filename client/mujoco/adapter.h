@@ -108,14 +108,20 @@ SAP_MUJOCO_API void sap_mujoco_store_forces(const sap_mujoco_field* fields, cons
                                             const sap_mujoco_layout* layout, double* doubles,
                                             int32_t* integers, const double* solution);
 
+/* Writes efc_b and the arrays by islands from qacc and the forces of a state. */
+SAP_MUJOCO_API void sap_mujoco_store_island_arrays(const sap_mujoco_field* fields,
+                                                   const void* model, const void* data,
+                                                   int32_t flags);
+
 /* What sap_mujoco_solve_constraints returns in place of a number of islands. */
 enum {
-  SAP_MUJOCO_SLOWER = -1,  /* MuJoCo's own solver is predicted to be faster */
-  SAP_MUJOCO_UNSOLVED = -2 /* an island was not solved, or the problem was refused */
+  SAP_MUJOCO_SLOWER = -1,         /* MuJoCo's own solver is predicted to be faster */
+  SAP_MUJOCO_UNSOLVED = -2,       /* an island was not solved, or the problem was refused */
+  SAP_MUJOCO_MORE_ITERATIONS = -3 /* an island needs more iterations than the model allows */
 };
 
-/* Does what mj_fwdConstraint does: writes qacc, qfrc_constraint, efc_force, efc_state, and
- * solver_niter and solver_nnz for viewers. Returns the number of islands, or a value of the
+/* Does what mj_fwdConstraint does: writes qacc, qfrc_constraint, efc_force, efc_state, efc_b, the
+ * arrays by islands, and the solver's statistics. Returns the number of islands, or a value of the
  * enumeration above with the state unchanged.
  *
  *   flags   SAP_MUJOCO_SPARSE, SAP_MUJOCO_ALWAYS */

@@ -17,6 +17,8 @@ constexpr double kMaxTolerance = 1e-8;
 SolverOptions OptionsOf(const Fields& fields) {
   SolverOptions options;
   options.relative_tolerance = std::clamp(fields.tolerance, kMinTolerance, kMaxTolerance);
+  options.max_iterations =
+      static_cast<int>(std::min<int64_t>(options.max_iterations, fields.iterations));
   return options;
 }
 
@@ -26,13 +28,8 @@ bool MayBeFaster(const Fields& fields, const Trees& trees, const sap_mujoco_work
   return fields.nflex == 0 || (work.cones > 0.0 && !trees.is_apart());
 }
 
-// For MuJoCo's viewer, which shows islands that it numbers by their lowest tree too.
-void StoreIterations(const Fields& fields, const std::vector<IslandReport>& islands) {
-  std::ranges::fill(fields.solver_niter, 0);
-  std::ranges::fill(fields.solver_nnz, 0);
-  for (size_t i = 0; i < std::min(islands.size(), fields.solver_niter.size()); ++i) {
-    fields.solver_niter[i] = islands[i].iterations;
-  }
+bool NeedsMoreIterations(const IslandReport& island) {
+  return island.status == SolveStatus::kIterationLimit;
 }
 
 }  // namespace
@@ -59,6 +56,9 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
       task_.Solve(&solver_, OptionsOf(fields), CallLimits{}, SolveLimits{}, &solution_);
   if (!solved) return tl::unexpected(solved.error());
   if (!std::ranges::all_of(solution_.islands, IsSolved)) {
+    if (std::ranges::any_of(solution_.islands, NeedsMoreIterations)) {
+      return SAP_MUJOCO_MORE_ITERATIONS;
+    }
     return tl::unexpected(EngineError{EngineErrorCode::kInternal, "an island is not solved", ""});
   }
   Store(fields, trees, is_sparse);
@@ -73,7 +73,8 @@ void ConstraintStage::Store(const Fields& fields, const Trees& trees, bool is_sp
     const bool is_smooth = is_free && !IsDiscrete(fields);
     fields.qacc[i] = is_smooth ? fields.qacc_smooth[i] : solution_.velocity[i] / fields.timestep;
   }
-  StoreIterations(fields, solution_.islands);
+  StoreIslandArrays(fields, is_sparse);
+  statistics_.Store(fields, trees, solution_, is_sparse);
 }
 
 }  // namespace sap::mujoco

@@ -12,6 +12,7 @@
 #include "client/mujoco/fields.h"
 #include "client/mujoco/newton_work.h"
 #include "client/mujoco/problem_buffers.h"
+#include "client/mujoco/stage_outputs.h"
 #include "solver/engine/engine.h"
 
 namespace sap::mujoco {
@@ -22,8 +23,8 @@ bool IsSolved(const IslandReport& island);
 // changes an answer.
 class ConstraintStage {
  public:
-  // Returns the number of islands, or SAP_MUJOCO_SLOWER. Writes to the state only if all islands
-  // are solved.
+  // Returns the number of islands, SAP_MUJOCO_SLOWER, or SAP_MUJOCO_MORE_ITERATIONS. Writes to the
+  // state only if all islands are solved.
   //   flags   as for sap_mujoco_solve_constraints
   tl::expected<int64_t, EngineError> Run(const sap_mujoco_field* table, const void* model,
                                          void* data, int32_t flags);
@@ -32,6 +33,7 @@ class ConstraintStage {
   void Store(const Fields& fields, const Trees& trees, bool is_sparse);
 
   NewtonWork work_;
+  SolverStatistics statistics_;
   ProblemBuffers problem_;
   SolveTask task_;
   Solver solver_{nullptr};

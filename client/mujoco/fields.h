@@ -5,6 +5,7 @@
 // installed version. The Python package knows it from mujoco.introspect.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -40,6 +41,12 @@ struct Fields {
 // Reads the fields of a model and a state as they are now: MuJoCo moves the arrays of constraints
 // and contacts from step to step.
 Fields ReadFields(const sap_mujoco_field* table, const void* model, const void* data);
+
+// Whether MuJoCo takes a number for one of a simulation that has become unstable: its mju_isBad.
+inline bool IsBad(double value) {
+  constexpr double kLargest = 1e10;  // mjMAXVAL
+  return !(std::abs(value) <= kLargest);
+}
 
 // Rows of a table, for who needs a few fields alone.
 namespace row {

@@ -107,6 +107,7 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   finder.Find("mj_setState", &calls.set_state);
   finder.Find("mj_getState", &calls.get_state);
   finder.Find("mj_forwardSkip", &calls.forward_skip);
+  finder.Find("mjcb_time", &calls.time_callback);
   finder.Find("mjcb_control", &calls.control_callback);
   finder.Find("mjcb_act_dyn", &calls.actuator_callbacks[0]);
   finder.Find("mjcb_act_gain", &calls.actuator_callbacks[1]);
@@ -148,6 +149,20 @@ void MujocoCalls::RemakeConstraints(const void* model, void* data) const {
   if ((found.enableflags & exact_diagonal) != 0) project_constraint(model, data);
   transmission(model, data);  // adhesion reads the rows of contacts
   if (IsDiscrete(found)) build_metric(model, data, 1, 1);
+}
+
+tl::expected<double, EngineError> MujocoCalls::Now() const {
+  struct Reading {
+    double (*clock)();
+    double time;
+  } reading = {*time_callback, 0.0};
+  if (reading.clock == nullptr) return 0.0;
+  const auto read = [](void* context) {
+    auto& r = *static_cast<Reading*>(context);
+    r.time = r.clock();
+  };
+  if (EngineStatus run = Run(read, &reading); !run) return tl::unexpected(run.error());
+  return reading.time;
 }
 
 EngineStatus MujocoCalls::Run(void (*body)(void* context), void* context) const {

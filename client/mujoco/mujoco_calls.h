@@ -60,6 +60,7 @@ struct MujocoCalls {
   // mj_effMulAdd, before 3.16 mjd_effMulAdd: adds the product with A - M.
   void (*multiply_metric)(const void* model, void* data, double* result, const double* vector,
                           int with_contacts) = nullptr;
+  double (**time_callback)() = nullptr;           // the variable
   Stage* control_callback = nullptr;              // the variable
   std::array<Stage*, 3> actuator_callbacks = {};  // the variables; their types do not matter
 
@@ -69,6 +70,9 @@ struct MujocoCalls {
   // Makes the constraints anew after the contacts of a state were changed, and the metric of
   // `discrete`, which they overwrite.
   void RemakeConstraints(const void* model, void* data) const;
+
+  // Time of the program's clock for MuJoCo's timers; 0: it has none.
+  tl::expected<double, EngineError> Now() const;
 
   // Runs body(context), which calls these functions. MuJoCo's errors, which do not return to their
   // caller, end it: it must have no object to destroy.

@@ -39,6 +39,9 @@ typedef struct sap_mujoco_outcome {
   int64_t unsolved;   /* islands that were not solved to the tolerance */
   int64_t iterations; /* largest of an island */
   char message[256];  /* why there is no result; otherwise empty */
+  /* Of a rollout that ends with an error: */
+  int64_t environment; /* the environment that it is of */
+  int64_t step;        /* its step */
 } sap_mujoco_outcome;
 
 /* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
@@ -83,11 +86,17 @@ typedef struct sap_mujoco_rollout_arrays {
   double* sensordata;           /* [N, S, nsensordata]; NULL: not wanted */
   int32_t threads;              /* >= 1 */
   const volatile int32_t* stop; /* not 0: to end soon, with SAP_CANCELLED; may be NULL */
+  int64_t* taken;               /* [N] written: steps that were taken; NULL: not wanted */
+  /* [N] written: the step in which MuJoCo first warned of an environment (of numbers that are not
+   * finite, or of a full buffer), after which its state and sensordata are repeated to the end, as
+   * mujoco.rollout does; S: in none. NULL: environments go on, as with mj_step. */
+  int64_t* warned_in;
+  int32_t goes_on; /* 1: an error of an environment ends that one alone */
 } sap_mujoco_rollout_arrays;
 
 /* Steps them concurrently, with the bits of sap_mujoco_step for any number of threads. These are
- * kept for the next call with as many. After an error all end soon. The outcome has the sum of
- * islands, and the largest number of iterations. */
+ * kept for the next call with as many. After an error all end soon, unless `goes_on`. The outcome
+ * has the sum of islands, and the largest number of iterations. */
 SAP_MUJOCO_API int32_t sap_mujoco_rollout(const sap_mujoco* solver,
                                           const sap_mujoco_rollout_arrays* arrays,
                                           const sap_mujoco_settings* settings,

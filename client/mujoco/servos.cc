@@ -23,7 +23,8 @@ class ServoClassifier {
       : fields_(fields),
         trees_(trees),
         servos_(servos),
-        members_(static_cast<size_t>(fields.njnt)) {}
+        members_(static_cast<size_t>(fields.njnt)),
+        has_bad_control_(std::any_of(fields.ctrl, fields.ctrl + fields.nu, &IsBad)) {}
 
   void Classify();
 
@@ -47,6 +48,7 @@ class ServoClassifier {
   const Trees& trees_;
   std::span<Servo> servos_;
   std::vector<int64_t> members_;
+  const bool has_bad_control_;  // of which MuJoCo warns, and takes all to be 0
 };
 
 void ServoClassifier::Classify() {
@@ -193,7 +195,7 @@ double ServoClassifier::Control(int64_t actuator) const {
     return activation;
   }
   const int64_t place = ControlOf(fields_, actuator);
-  const double control = fields_.ctrl[place];
+  const double control = has_bad_control_ ? 0.0 : fields_.ctrl[place];
   const bool is_clamped =
       fields_.actuator_ctrllimited[place] && !(fields_.disableflags & mjDSBL_CLAMPCTRL);
   const double* range = fields_.actuator_ctrlrange + 2 * place;

@@ -5,6 +5,8 @@
 #include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/effective_metric.h"
+#include "client/mujoco/stage_outputs.h"
+#include "client/mujoco/timers.h"
 
 namespace sap::mujoco {
 namespace {
@@ -94,11 +96,36 @@ void Integrate(void* context) {
   c.calls.integrate_position(c.model, c.fields.qpos, c.fields.qvel, c.fields.timestep);
 }
 
+struct Check {
+  const MujocoCalls& calls;
+  const void* model;
+  void* data;
+  const Fields& fields;
+  bool is_unstable;
+};
+
+void ForwardAndCheck(void* context) {
+  auto& c = *static_cast<Check*>(context);
+  c.calls.forward_skip(c.model, c.data, mjSTAGE_NONE, 0);
+  c.is_unstable = std::any_of(c.fields.qacc, c.fields.qacc + c.fields.nv, &IsBad);
+  c.calls.check_acceleration(c.model, c.data);
+}
+
 EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
   return context.calls.Run(stages, &context);
 }
 
 }  // namespace
+
+tl::expected<bool, EngineError> LetMujocoResetUnstable(const MujocoCalls& calls, const void* model,
+                                                       void* data) {
+  const Fields fields = ReadFields(calls.fields, model, data);
+  Check check = {calls, model, data, fields, false};
+  if (EngineStatus run = calls.Run(&ForwardAndCheck, &check); !run) {
+    return tl::unexpected(run.error());
+  }
+  return check.is_unstable;
+}
 
 EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
   const Fields fields = ReadFields(calls.fields, model, data);
@@ -114,6 +141,9 @@ EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* d
     if (EngineStatus run = ComputeDiscreteForces(calls, model, data); !run) return run;
   }
   fields_ = ReadFields(calls.fields, model, data);  // the stages have moved its arrays
+  const auto now = calls.Now();
+  if (!now) return tl::unexpected(now.error());
+  solve_begin_ = *now;
   if (EngineStatus built = problem_.Build(calls, model, data, fields_, as_sap); !built) {
     return built;
   }
@@ -122,6 +152,8 @@ EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* d
 
 tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls, const void* model,
                                                         void* data, const StepSettings& settings) {
+  const auto begin = calls.Now();
+  if (!begin) return tl::unexpected(begin.error());
   if (EngineStatus built = Build(calls, model, data, settings.as_sap); !built) {
     return tl::unexpected(built.error());
   }
@@ -137,11 +169,26 @@ tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls
   if (outcome.unsolved > 0 && !settings.takes_unsolved) return outcome;
   Store();
   if (fields_.nefc == 0) std::fill_n(fields_.qfrc_constraint, fields_.nv, 0.0);
+  if (EngineStatus timed = EndTimer(calls, mjTIMER_CONSTRAINT, solve_begin_); !timed) {
+    return tl::unexpected(timed.error());
+  }
   EngineStatus finished = RunGuarded(
       {calls, model, data, fields_, settings.as_sap, fields_.qfrc_constraint, fields_.efc_force},
       fields_.nefc > 0 ? &FinishForces : &FinishWithoutForces);
   if (!finished) return tl::unexpected(finished.error());
+  StoreIslandArrays(fields_, calls.is_sparse(model) != 0);
+  StoreIterations(fields_, solution_);
+  if (EngineStatus timed = EndTimer(calls, mjTIMER_FORWARD, *begin); !timed) {
+    return tl::unexpected(timed.error());
+  }
   return outcome;
+}
+
+EngineStatus Stepper::EndTimer(const MujocoCalls& calls, int timer, double begin) const {
+  const auto end = calls.Now();
+  if (!end) return tl::unexpected(end.error());
+  AddToTimer(fields_.timer, timer, *end - begin);
+  return {};
 }
 
 void Stepper::Store() {
@@ -154,6 +201,8 @@ void Stepper::Store() {
 
 tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, const void* model,
                                                      void* data, const StepSettings& settings) {
+  const auto begin = calls.Now();
+  if (!begin) return tl::unexpected(begin.error());
   auto outcome = Forward(calls, model, data, settings);
   if (!outcome || (outcome->unsolved > 0 && !settings.takes_unsolved)) return outcome;
   position_.resize(static_cast<size_t>(fields_.nq));
@@ -161,6 +210,7 @@ tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, c
       {calls, model, data, fields_, settings.as_sap, position_.data(), solution_.velocity.data()},
       &Integrate);
   if (moved && IsDiscrete(fields_)) moved = AdvanceDiscretely(calls, model, data);
+  if (moved) moved = EndTimer(calls, mjTIMER_STEP, *begin);
   if (!moved) return tl::unexpected(moved.error());
   return outcome;
 }

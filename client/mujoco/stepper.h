@@ -28,6 +28,12 @@ struct StepOutcome {
   int iterations = 0;  // largest of an island
 };
 
+// Does with a state whose problem was refused what mj_step does with an acceleration that is not
+// finite: MuJoCo warns and, unless the model disables that, resets the state. False: MuJoCo's
+// acceleration is finite, and the state has only its forces.
+tl::expected<bool, EngineError> LetMujocoResetUnstable(const MujocoCalls& calls, const void* model,
+                                                       void* data);
+
 // One state at a time. Memory is kept for the next one, and never changes an answer.
 class Stepper {
  public:
@@ -42,12 +48,14 @@ class Stepper {
  private:
   EngineStatus Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap);
   void Store();
+  EngineStatus EndTimer(const MujocoCalls& calls, int timer, double begin) const;
 
   Fields fields_ = {};  // of the state whose problem is built
   ProblemBuffers problem_;
   SolveTask task_;
   Solver solver_{nullptr};
   ContactSolution solution_;
+  double solve_begin_ = 0.0;      // time of MuJoCo's clock
   std::vector<double> position_;  // before the integration
 };
 

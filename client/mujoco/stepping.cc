@@ -73,6 +73,14 @@ int32_t RunStage(DiscreteStage stage, const sap_mujoco* solver, const void* mode
   return run ? 0 : Refuse(run.error().code, run.error().message, outcome);
 }
 
+// Whether MuJoCo has warned of a state; `warning` has pairs of a detail and a number.
+bool HasWarned(const Fields& fields) {
+  for (size_t i = 1; i < fields.warning.size(); i += 2) {
+    if (fields.warning[i] != 0) return true;
+  }
+  return false;
+}
+
 // What the threads of a rollout share.
 class Rollout {
  public:
@@ -89,56 +97,96 @@ class Rollout {
   }
 
  private:
-  bool IsStopped() const { return failed_ || (arrays_.stop != nullptr && *arrays_.stop != 0); }
+  bool IsStopped() const {
+    return (failed_ && arrays_.goes_on == 0) || (arrays_.stop != nullptr && *arrays_.stop != 0);
+  }
 
-  // All steps of an environment.
+  Fields Read(int64_t i) const {
+    return ReadFields(solver_->calls.fields, arrays_.model[i], arrays_.data[i]);
+  }
+
+  // All steps of an environment, or those up to MuJoCo's first warning.
   void RunAll(int64_t i) {
-    for (int64_t step = 0; step < arrays_.steps; ++step) {
-      if (IsStopped()) return Stop({EngineErrorCode::kCancelled, "the rollout was stopped", ""});
-      if (!StepOnce(i, step)) return;
+    const bool ends_at_warning = arrays_.warned_in != nullptr;
+    if (ends_at_warning) std::ranges::fill(Read(i).warning, 0);
+    int64_t taken = 0;
+    bool has_warned = false;
+    while (taken < arrays_.steps && !has_warned) {
+      if (IsStopped()) {
+        Stop(i, taken, {EngineErrorCode::kCancelled, "the rollout was stopped", ""});
+        break;
+      }
+      if (!StepOnce(i, taken)) break;
+      ++taken;
+      has_warned = ends_at_warning && HasWarned(Read(i));
     }
+    if (has_warned) {
+      for (int64_t step = taken; step < arrays_.steps; ++step) Record(i, step);
+    }
+    if (arrays_.taken != nullptr) arrays_.taken[i] = taken;
+    if (ends_at_warning) arrays_.warned_in[i] = has_warned ? taken - 1 : arrays_.steps;
   }
 
   bool StepOnce(int64_t i, int64_t step) {
-    const MujocoCalls& calls = solver_->calls;
-    const void* model = arrays_.model[i];
-    void* data = arrays_.data[i];
-    const int64_t place = i * arrays_.steps + step;
     if (arrays_.control != nullptr) {
+      const int64_t place = i * arrays_.steps + step;
       const double* control = arrays_.control + place * arrays_.control_size;
-      calls.set_state(model, data, control, arrays_.control_kind);
+      solver_->calls.set_state(arrays_.model[i], arrays_.data[i], control, arrays_.control_kind);
     }
-    const auto outcome = mujoco::Run(&Stepper::Step, solver_, model, data, settings_);
-    if (!outcome) return Stop(outcome.error()), false;
+    auto outcome = Advance(i);
+    const bool is_refused = !outcome && outcome.error().code == EngineErrorCode::kInvalidArgument;
+    if (is_refused && arrays_.warned_in != nullptr && LetMujocoReset(i)) {
+      outcome = Advance(i);
+      if (!outcome) return Record(i, step), true;  // it was not reset, and stays where it is
+    }
+    if (!outcome) return Stop(i, step, outcome.error()), false;
+    AddToSum(*outcome);
     if (outcome->unsolved > 0 && !settings_.takes_unsolved) {
-      return Stop({EngineErrorCode::kFailedPrecondition, "an island was not solved", ""}), false;
+      Stop(i, step, {EngineErrorCode::kFailedPrecondition, "an island was not solved", ""});
+      return false;
     }
-    Record(i, place);
-    const std::scoped_lock lock(mutex_);
-    sum_.islands += outcome->islands;
-    sum_.unsolved += outcome->unsolved;
-    sum_.iterations = std::max<int64_t>(sum_.iterations, outcome->iterations);
+    Record(i, step);
     return true;
   }
 
+  tl::expected<StepOutcome, EngineError> Advance(int64_t i) const {
+    return mujoco::Run(&Stepper::Step, solver_, arrays_.model[i], arrays_.data[i], settings_);
+  }
+
+  bool LetMujocoReset(int64_t i) const {
+    return LetMujocoResetUnstable(solver_->calls, arrays_.model[i], arrays_.data[i])
+        .value_or(false);
+  }
+
+  void AddToSum(const StepOutcome& outcome) {
+    const std::scoped_lock lock(mutex_);
+    sum_.islands += outcome.islands;
+    sum_.unsolved += outcome.unsolved;
+    sum_.iterations = std::max<int64_t>(sum_.iterations, outcome.iterations);
+  }
+
   // Writes what is wanted after a step.
-  void Record(int64_t i, int64_t place) const {
-    const MujocoCalls& calls = solver_->calls;
+  void Record(int64_t i, int64_t step) const {
+    const int64_t place = i * arrays_.steps + step;
     if (arrays_.state != nullptr) {
       double* state = arrays_.state + place * arrays_.state_size;
-      calls.get_state(arrays_.model[i], arrays_.data[i], state, arrays_.state_kind);
+      solver_->calls.get_state(arrays_.model[i], arrays_.data[i], state, arrays_.state_kind);
     }
     if (arrays_.sensordata == nullptr) return;
-    const Fields fields = ReadFields(calls.fields, arrays_.model[i], arrays_.data[i]);
+    const Fields fields = Read(i);
     std::copy_n(fields.sensordata, fields.nsensordata,
                 arrays_.sensordata + place * fields.nsensordata);
   }
 
-  // The first error is that of the rollout.
-  void Stop(const EngineError& error) {
+  // Keeps the error of the first environment that has one.
+  void Stop(int64_t i, int64_t step, const EngineError& error) {
     const std::scoped_lock lock(mutex_);
-    if (failed_.exchange(true)) return;
-    kind_ = Refuse(error.code, error.message, &sum_);
+    const bool is_first = !failed_.exchange(true);
+    if (!is_first && (error.code == EngineErrorCode::kCancelled || i > sum_.environment)) return;
+    kind_ = static_cast<int32_t>(error.code);
+    std::snprintf(sum_.message, sizeof sum_.message, "%s", error.message.c_str());
+    sum_.environment = i;
+    sum_.step = step;
   }
 
   const sap_mujoco* const solver_;

@@ -55,7 +55,7 @@ FOLDERS = {
     "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
     "client/mujoco/preload/": (
         "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/",
-        "client/mujoco/released_versions."),
+        "client/mujoco/released_versions.", "client/mujoco/timers.h"),
     "client/dart/": ("client/dart/", "client/c/sap_islands.h"),
     "client/cpp/": CLIENT,
     "tests/": ("tests/", "client/", "proto/", "server/", "solver/"),

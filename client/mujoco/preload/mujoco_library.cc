@@ -55,6 +55,7 @@ void FindMujoco() {
   Find(handle, "mj_sensorAcc", &loaded.sensor_acc);
   Find(handle, "mj_forwardSkip", &loaded.forward_skip);
   Find(handle, "mj_isSparse", &loaded.is_sparse);
+  Find(handle, "mjcb_time", &loaded.time_callback);
   loaded.version = version();
   loaded.has_hidden_stage = loaded.version >= kFirstHiddenStage && loaded.version < kFirstAfter;
   loaded.fields = FieldsOfVersion(loaded.version);

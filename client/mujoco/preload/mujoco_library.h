@@ -20,9 +20,13 @@ struct MujocoLibrary {
   void (*sensor_acc)(const void* model, void* data);
   void (*forward_skip)(const void* model, void* data, int skip_stage, int skip_sensor);
   int (*is_sparse)(const void* model);
+  double (**time_callback)();  // the variable mjcb_time
   // Instructions of mj_step2.
   const std::byte* step_2;
   size_t step_2_bytes;
+
+  // Reads the program's clock for MuJoCo's timers; 0: it has none.
+  double Now() const { return *time_callback != nullptr ? (*time_callback)() : 0.0; }
 
   bool IsInStep2(const void* instruction) const {
     const auto* place = static_cast<const std::byte*>(instruction);

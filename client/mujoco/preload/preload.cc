@@ -18,6 +18,7 @@
 #include "client/mujoco/preload/replacement.h"
 #include "client/mujoco/preload/report.h"
 #include "client/mujoco/preload/solver_library.h"
+#include "client/mujoco/timers.h"
 
 #define SAP_IN_PLACE_OF_MUJOCO extern "C" __attribute__((visibility("default")))
 SAP_IN_PLACE_OF_MUJOCO void mj_fwdConstraint(const void* model, void* data);
@@ -74,14 +75,29 @@ Outcome Forecast(const MujocoLibrary& mujoco, const void* model, const void* dat
   const bool is_discrete = number(row::integrator) > mjINT_IMPLICITFAST;
   if (is_discrete && number(row::nflex) > 0) return kFlexes;
   if (number(row::noslip_iterations) > 0) return kNoslip;
-  if (number(row::solver) == mjSOL_PGS) return kPgs;
+  const int64_t solver = number(row::solver);
+  if (solver == mjSOL_PGS) return kPgs;
+  if (solver != mjSOL_CG && solver != mjSOL_NEWTON) return kNoSolver;
   if (number(row::iterations) <= 0) return kNoIterations;
   if (when == When::kAlways) return kSolved;
   return LargestIsland(mujoco.fields, model, data) < kLeastDofs ? kFaster : kSolved;
 }
 
+Outcome OutcomeOf(int64_t islands) {
+  if (islands >= 0) return kSolved;
+  if (islands == SAP_MUJOCO_SLOWER) return kFaster;
+  return islands == SAP_MUJOCO_MORE_ITERATIONS ? kMoreIterations : kUnsolved;
+}
+
+Timer* ConstraintTimer(const MujocoLibrary& mujoco, void* data) {
+  const sap_mujoco_field& timer = mujoco.fields[row::timer];
+  auto* first = static_cast<uint8_t*>(data) + timer.offset;
+  return TimerAt({first, static_cast<size_t>(timer.size)}, mjTIMER_CONSTRAINT);
+}
+
 // Solves the constraints of a state, and counts it, or what it is passed on for.
 bool Solve(const MujocoLibrary& mujoco, const void* model, void* data) {
+  const double begin = mujoco.Now();
   const SolveConstraints solve = LoadSolver();
   int64_t islands = 0;
   Outcome outcome = kNoLibrary;
@@ -90,16 +106,21 @@ bool Solve(const MujocoLibrary& mujoco, const void* model, void* data) {
     const int32_t flags =
         (mujoco.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0) | (is_always ? SAP_MUJOCO_ALWAYS : 0);
     islands = solve(mujoco.fields, model, data, flags);
-    if (islands >= 0) outcome = kSolved;
-    if (islands < 0) outcome = islands == SAP_MUJOCO_SLOWER ? kFaster : kUnsolved;
+    outcome = OutcomeOf(islands);
   }
   Count(outcome, islands);
-  return outcome == kSolved;
+  if (outcome != kSolved) return false;
+  ConstraintTimer(mujoco, data)->duration += mujoco.Now() - begin;
+  return true;
 }
 
 bool IsSolved(const MujocoLibrary& mujoco, const void* model, void* data) {
   const Outcome forecast = Forecast(mujoco, model, data);
-  if (forecast == kSolved) return Solve(mujoco, model, data);
+  if (forecast == kSolved) {
+    const bool is_solved = Solve(mujoco, model, data);
+    if (is_solved) ++ConstraintTimer(mujoco, data)->number;
+    return is_solved;
+  }
   Count(forecast, 0);
   return false;
 }
@@ -120,7 +141,9 @@ void SolveHidden(const MujocoLibrary& mujoco, const void* model, void* data) {
   if (hidden.data != data || hidden.constraints == 0) return;
   *Constraints(mujoco, data) = hidden.constraints;
   hidden.constraints = 0;
-  if (!Solve(mujoco, model, data)) mujoco.fwd_constraint(model, data);
+  if (Solve(mujoco, model, data)) return;
+  --ConstraintTimer(mujoco, data)->number;  // MuJoCo has counted the stage without constraints
+  mujoco.fwd_constraint(model, data);
 }
 
 int32_t Start(const char* when, const char* report) {

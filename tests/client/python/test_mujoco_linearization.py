@@ -136,7 +136,7 @@ def test_a_damped_slider_has_derivatives_in_closed_form(
     data.qvel[0] = 0.3
     found = adapter.linearize(model, data, client, law=law)
     decay = 1.0 / (1.0 + dt * 20.0)  # m v' = m v + dt (2 u - 20 v')
-    assert found.A == pytest.approx(np.array([[1.0, dt * decay], [0.0, decay]]), abs=1e-9)
+    assert pytest.approx(np.array([[1.0, dt * decay], [0.0, decay]]), abs=1e-9) == found.A
     assert found.B[:, 0] == pytest.approx([2.0 * dt * dt * decay, 2.0 * dt * decay], abs=1e-9)
 
 

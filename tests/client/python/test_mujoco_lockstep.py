@@ -112,6 +112,157 @@ def test_shapes_that_do_not_agree_are_named(client: sap.Client) -> None:
     assert caught.value.field == "initial_state"
 
 
+# A box on the floor, and a hinge that an actuator with the force 3 times its position throws away.
+DIVERGING = """
+<mujoco><option timestep=".01"><flag {flag}/></option><worldbody>
+  <geom type="plane" size="3 3 .1"/><body pos="0 0 .12"><freejoint/><geom size=".1"/></body>
+  <body pos="1 0 1"><joint name="j" axis="0 1 0" damping=".001"/>
+    <geom type="capsule" fromto="0 0 0 .2 0 0" size=".02" mass=".1"/></body></worldbody>
+<actuator><general joint="j" gaintype="affine" gainprm="0 0 3"/></actuator>
+<sensor><jointpos joint="j"/><jointvel joint="j"/></sensor></mujoco>"""
+
+WITH = ["client", "two groups", "thread", "threads"]
+
+
+def rolled_out(
+    client: sap.Client, how: str, model: Any, initial: Any, control: Any, **more: Any
+) -> tuple[FloatArray, FloatArray]:
+    if how in ("client", "two groups"):
+        groups = 1 if how == "client" else 2
+        return adapter.rollout(model, initial, control, client, groups=groups, **more)
+    return adapter.rollout(model, initial, control, threads=3 if how == "threads" else 1, **more)
+
+
+@pytest.mark.parametrize("how", WITH)
+@pytest.mark.parametrize("law", ["sap", "coulomb", "mujoco"])
+def test_an_environment_that_diverges_is_frozen_and_named(
+    client: sap.Client, law: adapter.Law, how: str
+) -> None:
+    model = mujoco.MjModel.from_xml_string(DIVERGING.format(flag=""))
+    initial = np.tile(state_of(model, mujoco.MjData(model)), (4, 1))
+    control = np.zeros((4, 120, 1))
+    control[1, 5:] = 1.0
+    control[3, 60:] = 2.0
+    control[0, 3:6] = 0.01
+    data = [mujoco.MjData(model) for _ in range(2)]
+    expected = mujoco_rollout(model, data, initial, control)
+    with pytest.warns(adapter.FrozenWarning) as caught:
+        found = rolled_out(client, how, model, initial, control, law=law)
+    warned_in = np.zeros(4, np.int64)
+    again = rolled_out(client, how, model, initial, control, law=law, warned_in=warned_in)
+    (warning,) = [each.message for each in caught]
+    assert isinstance(warning, adapter.FrozenWarning)
+    assert warning.environments == (1, 3)
+    assert warning.steps == tuple(warned_in[[1, 3]])
+    assert f"1 in step {warned_in[1]} (BADQ" in str(warning)
+    for one, other in zip(found, again, strict=True):
+        assert np.array_equal(one, other)
+    assert warned_in[[0, 2]].tolist() == [120, 120]
+    for i in (1, 3):
+        assert 0 < warned_in[i] < 119
+        for output in found:
+            assert (output[i, warned_in[i] :] == output[i, warned_in[i]]).all()
+        assert (np.diff(found[0][i, : warned_in[i], 0]) > 0.009).all()
+        assert found[0][i, -1, 0] == pytest.approx(0.01)  # it was reset
+    if law == "mujoco":
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+BAD = {
+    "force": mujoco.mjtState.mjSTATE_QFRC_APPLIED,
+    "force of a body": mujoco.mjtState.mjSTATE_XFRC_APPLIED,
+    "control": mujoco.mjtState.mjSTATE_CTRL,
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", WITH)
+@pytest.mark.parametrize("bad", [*BAD, "qpos", "qvel"])
+@pytest.mark.parametrize("law", ["sap", "mujoco"])
+def test_numbers_that_are_not_finite_end_their_environment_alone(
+    client: sap.Client, law: adapter.Law, bad: str, how: str
+) -> None:
+    model = mujoco.MjModel.from_xml_string(DIVERGING.format(flag=""))
+    initial = np.tile(state_of(model, mujoco.MjData(model)), (3, 1))
+    spec = BAD.get(bad, mujoco.mjtState.mjSTATE_CTRL)
+    control = np.zeros((3, 6, mujoco.mj_stateSize(model, spec)))
+    if bad in BAD:
+        control[1, 2, -1] = np.nan
+    else:
+        initial[1, 1 if bad == "qpos" else 1 + model.nq] = np.inf
+    warned_in = np.zeros(3, np.int64)
+    found = rolled_out(
+        client, how, model, initial, control, law=law, control_spec=int(spec), warned_in=warned_in
+    )
+    assert warned_in.tolist() == [6, 2 if bad in BAD else 0, 6]
+    assert np.isfinite(found[0]).all()
+    assert np.array_equal(found[0][0], found[0][2])
+    assert (found[0][1, warned_in[1] :] == found[0][1, -1]).all()
+    if law == "mujoco":
+        data = mujoco.MjData(model)
+        expected = mujoco_rollout(model, data, initial, control, control_spec=int(spec))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("how", WITH)
+def test_a_state_that_mujoco_does_not_reset_stays_where_it_is(client: sap.Client, how: str) -> None:
+    model = mujoco.MjModel.from_xml_string(DIVERGING.format(flag='autoreset="disable"'))
+    initial = state_of(model, mujoco.MjData(model))
+    push = np.zeros((2, 6, model.nv))
+    push[1, 2, 0] = np.nan
+    spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+    warned_in = np.zeros(2, np.int64)
+    state, _ = rolled_out(client, how, model, initial, push, control_spec=spec, warned_in=warned_in)
+    assert warned_in.tolist() == [6, 2]
+    assert (state[1, 1:] == state[0, 1]).all()
+
+
+def test_an_output_of_another_shape_is_named(client: sap.Client) -> None:
+    model = load_scene("clutter", 1)
+    start = state_of(model, mujoco.MjData(model))
+    with pytest.raises(sap.InvalidArgument, match=r"warned_in has the shape \[2\]; \[1\]"):
+        adapter.rollout(model, start, None, client, nstep=1, warned_in=np.zeros(2, np.int64))
+
+
+def test_models_whose_states_or_sensors_differ_in_length_are_refused(client: sap.Client) -> None:
+    model = mujoco.MjModel.from_xml_string(DIVERGING.format(flag=""))
+    more = "<jointpos joint='j'/></sensor>"
+    other = mujoco.MjModel.from_xml_string(DIVERGING.format(flag="").replace("</sensor>", more))
+    start = state_of(model, mujoco.MjData(model))
+    with pytest.raises(sap.InvalidArgument, match=r"model\[1\] has") as caught:
+        adapter.rollout([model, other], start, None, nstep=1)
+    assert caught.value.index == 1
+
+
+@pytest.mark.parametrize("how", WITH)
+def test_an_error_names_its_environment_and_step(client: sap.Client, how: str) -> None:
+    models = [load_scene("clutter", 4) for _ in range(3)]
+    models[1].opt.timestep = -1.0
+    initial = state_of(models[0], mujoco.MjData(models[0]))
+    with pytest.raises(sap.InvalidArgument, match=r"environment 1, step 0: .*time_step"):
+        rolled_out(client, how, models, initial, None, nstep=3)
+
+
+def test_an_unsolved_island_of_a_rollout_is_named(client: sap.Client) -> None:
+    model = load_scene("clutter", 4)
+    data = mujoco.MjData(model)
+    while data.ncon == 0:
+        mujoco.mj_step(model, data)
+    initial = pushed(model, data, 2)
+    with pytest.raises(adapter.Unsolved, match="environment 0, step 0: "):
+        adapter.rollout(
+            model,
+            initial,
+            None,
+            client,
+            nstep=3,
+            options=sap.Options(max_iterations=0),
+            on_unsolved="raise",
+        )
+
+
 def test_error_of_one_environment_ends_the_rollout(client: sap.Client) -> None:
     model = load_scene("clutter", 4)
     data = mujoco.MjData(model)
@@ -140,7 +291,7 @@ def test_batch_of_steps_that_fails_advances_no_state(client: sap.Client) -> None
     data = [mujoco.MjData(model) for model in models]
     adapter.step_batch(models, data, client)
     models[1].opt.timestep = -1.0
-    with pytest.raises(sap.InvalidArgument):
+    with pytest.raises(sap.InvalidArgument, match=r"data\[1\]: "):
         adapter.step_batch(models, data, client)
     assert [state.time for state in data] == [0.01, 0.01]
     with pytest.raises(sap.InvalidArgument, match="2 models for 3 states"):

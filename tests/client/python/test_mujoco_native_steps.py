@@ -228,6 +228,47 @@ def test_states_of_a_batch_are_checked() -> None:
         adapter.advance_batch(broken, [mujoco.MjData(broken)])
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_of_states_of_a_batch_names_them_and_all_others_are_advanced(
+    threads: int,
+) -> None:
+    model = mujoco_program.pile(3)
+    data = [mujoco.MjData(model) for _ in range(6)]
+    for i in (2, 4):
+        data[i].qfrc_applied[1] = np.nan
+    with pytest.raises(sap.InvalidArgument, match=r"data\[2\]: .*is NaN") as caught:
+        adapter.advance_batch(model, data, threads=threads)
+    assert caught.value.states == (2, 4)
+    dt = model.opt.timestep
+    assert [each.time for each in data] == [dt, dt, 0.0, dt, 0.0, dt]
+    assert all(np.array_equal(data[0].qpos, data[i].qpos) for i in (1, 3, 5))
+
+
+def test_a_step_writes_what_mujocos_constraint_stage_writes(client: sap.Client) -> None:
+    model = mujoco_program.pile()
+    model.opt.tolerance = 1e-12
+    plain = mujoco.MjData(model)
+    while plain.nisland == 0:
+        mujoco.mj_step(model, plain)
+    stepped, advanced = both(model, plain)
+    for data in (plain, stepped, advanced):
+        data.timer.number[:] = 0
+    mujoco.mj_step(model, plain)
+    adapter.step(model, stepped, client, law="mujoco")
+    adapter.advance(model, advanced, law="mujoco")
+    timers = mujoco.mjtTimer
+    kinds = [int(timers.mjTIMER_STEP), int(timers.mjTIMER_FORWARD), int(timers.mjTIMER_CONSTRAINT)]
+    names = ["efc_b", "iefc_force", "iefc_aref", "iefc_state"]
+    names += ["iacc", "iacc_smooth", "ifrc_smooth", "ifrc_constraint"]
+    for data in (stepped, advanced):
+        for name in names:
+            expected = getattr(plain, name)
+            assert getattr(data, name) == pytest.approx(expected, rel=1e-6, abs=1e-6), name
+        assert np.array_equal(data.solver_niter > 0, plain.solver_niter > 0)
+        assert data.timer.number[kinds].tolist() == [1, 1, 1]
+    assert np.array_equal(stepped.solver_niter, advanced.solver_niter)
+
+
 def test_a_forked_process_has_threads_of_its_own() -> None:
     program = """
 import os

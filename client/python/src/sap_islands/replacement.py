@@ -33,7 +33,8 @@ class StepCounts(NamedTuple):
     Attributes:
         engine: The simulator.
         version: Its version; None: no step was seen.
-        steps: Evaluations of its constraints: one per step, four with RK4.
+        steps: Evaluations of its constraints: one per step, four with RK4. MuJoCo's compiler steps
+            a model once.
         solved: Those that this solver took.
         islands: Islands in these.
         passed_on: Those that the simulator's own solver took, by the reason.

@@ -265,6 +265,118 @@ def discrete() -> Arrays:
     return {name: run(model, in_motion(model), STEPS) for name, model in models.items()}
 
 
+def arrays_of(data: Any) -> Arrays:
+    """All arrays and numbers of a state, those of contacts, timers and solver statistics too."""
+    found: Arrays = {}
+    owners = {"": data, "contact.": data.contact, "timer.": data.timer, "solver.": data.solver}
+    for prefix, owner in owners.items():
+        for name in dir(owner):
+            value = None if name.startswith("_") else getattr(owner, name)
+            if isinstance(value, np.ndarray | float | int):
+                found[prefix + name] = np.array(value)
+    return found
+
+
+EVERYTHING = """<mujoco><option cone="{cone}" tolerance="1e-15" integrator="{integrator}"
+jacobian="{jacobian}"><flag fwdinv="enable" energy="enable" {flag}/></option>
+<worldbody><geom type="plane" size="3 3 1"/>
+<body pos="0 0 .095"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body>
+<body pos="0 1 1"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body>
+<body pos=".3 0 .3"><joint axis="0 1 0" range="-10 10" frictionloss=".2" damping=".1"/>
+<geom type="capsule" fromto="0 0 0 .3 0 0" size=".03"/>
+<body pos=".3 0 0"><joint name="k" axis="0 1 0"/>
+<geom type="capsule" fromto="0 0 0 .2 0 0" size=".03"/><site name="site" pos=".2 0 0"/>
+</body></body></worldbody><equality><joint joint1="k" polycoef=".1 0 0 0 0"/></equality>
+{sensors}</mujoco>"""
+
+
+def outputs() -> Arrays:
+    """All of mjData after mj_forward, from one state of each model."""
+    found: Arrays = {}
+    integrators = ["Euler", "implicitfast"]
+    if hasattr(mujoco.mjtIntegrator, "mjINT_DISCRETE"):
+        integrators.append("discrete")
+    choices = [
+        (cone, integrator, jacobian, flag)
+        for cone in ("elliptic", "pyramidal")
+        for integrator in integrators
+        for jacobian in ("dense", "sparse")
+        for flag in ("", 'island="disable"', 'warmstart="disable"')
+    ]
+    for cone, integrator, jacobian, flag in choices:
+        model = mujoco.MjModel.from_xml_string(
+            EVERYTHING.format(
+                cone=cone, integrator=integrator, jacobian=jacobian, flag=flag, sensors=SENSORS
+            )
+        )
+        data = mujoco.MjData(model)
+        data.qpos[14] = 0.2
+        data.qvel[:] = np.linspace(-0.3, 0.4, model.nv)
+        mujoco.mj_forward(model, data)
+        name = f"{cone} {integrator} {jacobian} {flag}"
+        found |= {f"{name}/{key}": value for key, value in arrays_of(data).items()}
+    return found
+
+
+def clock() -> Arrays:
+    """MuJoCo's timers after some steps, by a clock that counts its own calls."""
+    calls = 0
+
+    def tick() -> float:
+        nonlocal calls
+        calls += 1
+        return float(calls)
+
+    model = pile()
+    data = mujoco.MjData(model)
+    for _ in range(MANY // 2):
+        mujoco.mj_step(model, data)
+    mujoco.set_mjcb_time(tick)
+    for _ in range(STEPS):
+        mujoco.mj_step(model, data)
+    mujoco.set_mjcb_time(None)
+    return {"number": data.timer.number.copy(), "duration": data.timer.duration.copy()}
+
+
+def unknown_solver() -> Arrays:
+    """Whether MuJoCo refuses a solver that it does not have."""
+    model = pile()
+    data = mujoco.MjData(model)
+    for _ in range(MANY // 2):
+        mujoco.mj_step(model, data)
+    messages = {}
+    for solver in (3, 10, -1):
+        model.opt.solver = solver
+        try:
+            mujoco.mj_step(model, data)
+        except mujoco.FatalError as error:
+            messages[str(solver)] = np.array(str(error))
+    return messages
+
+
+def few_iterations() -> Arrays:
+    """Steps from the same states under bounds on the iterations."""
+    model = pile(options='tolerance="1e-12" cone="elliptic"')
+    found = {}
+    for most in (1, 2, 3, 5, 100):
+        model.opt.iterations = 100
+        data = mujoco.MjData(model)
+        data.qvel[:] = np.random.default_rng(1).normal(size=model.nv)
+        forces, counts = [], []
+        for _ in range(MANY):
+            model.opt.iterations = 100
+            mujoco.mj_step(model, data)
+            other = mujoco.MjData(model)
+            mujoco.mj_copyData(other, model, data)
+            other.qacc_warmstart[:] = 0.0
+            model.opt.iterations = most
+            mujoco.mj_forward(model, other)
+            forces.append(other.qfrc_constraint.copy())
+            counts.append(other.solver_niter.max())
+        found[f"forces {most}"], found[f"counts {most}"] = np.array(forces), np.array(counts)
+    return found
+
+
 def nothing() -> Arrays:
     """No step at all."""
     return {}

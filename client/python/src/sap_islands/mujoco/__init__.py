@@ -38,7 +38,8 @@ become Euler, there is no noslip solver, and no early stop of PGS.
 scenes, without the problem and its solution. `advance_batch` does so for many states on threads.
 
 `step_batch` steps many states with one batch of problems, `rollout` many environments over many
-steps, as `mujoco.rollout` does with `mj_step`.
+steps, as `mujoco.rollout` does with `mj_step`: an environment that MuJoCo warns of is frozen, and a
+`FrozenWarning` names it.
 
 `linearize` returns the derivatives of a step, as `mujoco.mjd_transitionFD` does for MuJoCo's own.
 
@@ -58,10 +59,11 @@ if importlib.util.find_spec("mujoco") is None:
 
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.linearization import Linearization, linearize
-from sap_islands.mujoco.lockstep import advance_batch, rollout, step_batch
+from sap_islands.mujoco.lockstep import advance_batch, step_batch
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import Advanced, advance
 from sap_islands.mujoco.replacing import replace_solver
+from sap_islands.mujoco.rollouts import FrozenWarning, rollout
 from sap_islands.mujoco.stepping import (
     apply,
     build_problem,
@@ -75,6 +77,7 @@ __all__ = [
     "Advanced",
     "BuiltProblem",
     "DifferenceWarning",
+    "FrozenWarning",
     "Law",
     "Linearization",
     "Material",

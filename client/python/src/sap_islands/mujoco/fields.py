@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import threading
 from typing import Any, NamedTuple
 
 import mujoco
@@ -22,6 +23,8 @@ from mujoco.introspect.ast_nodes import (
     ValueType,
 )
 from numpy.typing import NDArray
+
+from sap_islands.mujoco.callbacks import without_callbacks
 
 _NUMBERS: dict[str, Any] = {
     "char": ctypes.c_char,
@@ -38,7 +41,7 @@ _NUMBERS: dict[str, Any] = {
 _TYPES = {
     "double": {"mjtNum"},
     "int32_t": {"int", "mjWarningStat"},  # which is two of them
-    "uint8_t": {"mjtBool", "mjtByte"},
+    "uint8_t": {"mjtBool", "mjtByte", "mjSolverStat", "mjTimerStat"},  # or bytes of these
 }
 _OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 
@@ -51,6 +54,13 @@ _EFM_OF_FLEXES = ("efm_K_rownnz", "efm_K_rowadr", "efm_K_colind", "efm_K_val")
 _EFM_OF_CONTACTS = ("efm_con_ind", "efm_con_val")
 _NEW_IN_3_13 = {"nefmT", "nefmA", "nefmK", "nefmcon", *_EFM, *_EFM_OF_FLEXES, *_EFM_OF_CONTACTS}
 _FIRST_CONTACTS = 3_014_000
+
+# Arrays of structs in mjData: their names there, and an array that begins where they do.
+_ARRAYS_OF_STRUCTS = {
+    "warning": ("warning", "lastinfo"),
+    "solver_stat": ("solver", "improvement"),
+    "timer": ("timer", "duration"),
+}
 
 _IN_MODEL, _IN_DATA, _ABSENT = 0, 1, -1
 
@@ -67,6 +77,7 @@ _SAMPLE = """
   <actuator><general tendon="tendon" dyntype="integrator"/></actuator>
 </mujoco>
 """
+_making_sample = threading.Lock()
 
 
 class FieldTable(NamedTuple):
@@ -86,9 +97,8 @@ def make_field_table(names: str) -> FieldTable:
         ImportError: The installed MuJoCo has other fields, types or constants than the library
             needs, or its structs are not what it says.
     """
-    model = mujoco.MjModel.from_xml_string(_SAMPLE)
-    data = mujoco.MjData(model)
-    mujoco.mj_fwdPosition(model, data)  # mj_forward would call the user's callbacks
+    with _making_sample:  # so that no other thread steps through here without its callbacks
+        model, data = _make_sample()
     rows = []
     for kind, *what in map(str.split, names.splitlines()):
         if kind == "constant":
@@ -100,6 +110,15 @@ def make_field_table(names: str) -> FieldTable:
         rows.append(row)
     table = np.array(rows, np.int64)
     return FieldTable(table, table.ctypes.data)
+
+
+@functools.cache
+def _make_sample() -> tuple[mujoco.MjModel, mujoco.MjData]:
+    with without_callbacks():
+        model = mujoco.MjModel.from_xml_string(_SAMPLE)
+        data = mujoco.MjData(model)
+        mujoco.mj_fwdPosition(model, data)
+    return model, data
 
 
 @functools.cache
@@ -117,6 +136,11 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
         return _IN_MODEL, 0, ctypes.sizeof(_structure(name))
     if name in _EFM_OF_CONTACTS and mujoco.mj_version() < _FIRST_CONTACTS:
         return _ABSENT, 0, 0
+    if name in _ARRAYS_OF_STRUCTS:
+        name = _ARRAYS_OF_STRUCTS[name][0]
+        _check_type("mjData", name, kind, *what)
+        field = _field("mjData", name)
+        return _IN_DATA, field.offset, field.size
     # mjData has an array with the name of an option, `solver`.
     opt = ("mjOption", _IN_MODEL, _field("mjModel", "opt").offset)
     for struct, where, begin in (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0)):
@@ -163,11 +187,13 @@ def _is_right(
     if kind == "contacts":
         begin = data.contact.dist.ctypes.data - _field("mjContact", "dist").offset
         return ctypes.c_int64.from_address(address).value == begin
+    if name in _ARRAYS_OF_STRUCTS:
+        structs_name, begins_with = _ARRAYS_OF_STRUCTS[name]
+        first = getattr(getattr(data, structs_name), begins_with)
+        return bool(first.ctypes.data == address)
     owners = (model.opt, model) if where == _IN_MODEL else (data,)
     names = (name, _FORMER_NAMES.get(name, name))
     expected = next(getattr(each, n) for each in owners for n in names if hasattr(each, n))
-    if name == "warning":
-        return bool(data.warning.lastinfo.ctypes.data == address)
     if kind == "numbers":
         if isinstance(expected, np.ndarray):
             return bool(expected.ctypes.data == address)

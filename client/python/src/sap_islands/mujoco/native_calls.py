@@ -112,6 +112,7 @@ class NativeCalls(NamedTuple):
     measure: Any
     build: Any
     store_forces: Any
+    store_island_arrays: Any
     compare: Any
     fields: FieldTable
 
@@ -141,6 +142,7 @@ def load_native_calls() -> NativeCalls:
         "measure": (*state, layout),
         "build": (*state, ctypes.c_double, layout, pointer, pointer, pointer),
         "store_forces": (*state, layout, pointer, pointer, pointer),
+        "store_island_arrays": state,
         "compare": (
             *state[:3],
             ctypes.POINTER(Velocities),

@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mujoco
+import numpy as np
+from numpy.typing import NDArray
 
 from sap_islands._library.c_library import load
 from sap_islands.arrays import FloatArray
 from sap_islands.binaries import find_c_library
-from sap_islands.errors import InvalidArgument, error_of_code
+from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
 from sap_islands.mujoco.assembly import Law
+from sap_islands.mujoco.callbacks import call_native, has_callbacks
 from sap_islands.mujoco.native_calls import load_native_calls
 from sap_islands.mujoco.unsupported_features import (
     refuse_data_of_another,
@@ -31,6 +34,7 @@ from sap_islands.unsolved_policy import OnUnsolved, Unsolved, UnsolvedWarning, c
 
 _STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _POINTER = ctypes.c_void_p
+_CANCELLED = int(StatusCode.CANCELLED)
 _LAWS = {"sap": 0, "mujoco": 1, "coulomb": 2}
 
 
@@ -67,14 +71,13 @@ class _Outcome(ctypes.Structure):
         ("unsolved", ctypes.c_int64),
         ("iterations", ctypes.c_int64),
         ("message", ctypes.c_char * 256),
+        ("environment", ctypes.c_int64),
+        ("step", ctypes.c_int64),
     )
 
 
 class _RolloutArrays(ctypes.Structure):
-    """Mirrors `sap_mujoco_rollout_arrays`; owns the addresses that it refers to."""
-
-    models: ctypes.Array[_POINTER]
-    states: ctypes.Array[_POINTER]
+    """Mirrors `sap_mujoco_rollout_arrays`."""
 
     _fields_ = (
         ("environments", ctypes.c_int64),
@@ -90,6 +93,9 @@ class _RolloutArrays(ctypes.Structure):
         ("sensordata", _POINTER),
         ("threads", ctypes.c_int32),
         ("stop", _POINTER),
+        ("taken", _POINTER),
+        ("warned_in", _POINTER),
+        ("goes_on", ctypes.c_int32),
     )
 
 
@@ -131,9 +137,8 @@ def advance(
     refuse_data_of_another(model, data)
     warn_of_differences(model)
     functions, outcome = load_native_steps(), _Outcome()
-    _raise(
-        functions.step(functions.solver, model._address, data._address, settings, outcome), outcome
-    )
+    arguments = functions.solver, model._address, data._address, settings, outcome
+    _raise(call_native(functions.step, *arguments), outcome)
     if outcome.unsolved:
         _report(outcome, on_unsolved)
     return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
@@ -162,7 +167,8 @@ def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """A stage of the integrator `discrete`: `client/mujoco/discrete_stages.h`."""
     functions, outcome = load_native_steps(), _Outcome()
     stage = functions.stages[name]
-    _raise(stage(functions.solver, model._address, data._address, outcome), outcome)
+    arguments = functions.solver, model._address, data._address, outcome
+    _raise(call_native(stage, *arguments), outcome)
 
 
 class Trajectories(NamedTuple):
@@ -173,12 +179,14 @@ class Trajectories(NamedTuple):
         control_spec: What a control consists of.
         state: [N, nstep, nstate] output.
         sensordata: [N, nstep, nsensordata] output.
+        warned_in: [N] output, the step in which MuJoCo warned of each environment; nstep: in none.
     """
 
     controls: FloatArray | None
     control_spec: int
     state: FloatArray
     sensordata: FloatArray
+    warned_in: NDArray[np.int64]
 
 
 def roll_out(
@@ -193,22 +201,15 @@ def roll_out(
 ) -> None:
     """Steps environments from the states of `data` on threads of the C library."""
     settings = _settings(law, options, on_unsolved)
-    stop = ctypes.c_int32(0)
-    controls, control_spec, state, sensordata = trajectories
-    arrays = _rollout_arrays(models, data, state.shape[1], threads)
-    if controls is not None:
-        arrays.control, arrays.control_size = controls.ctypes.data, controls.shape[2]
-    arrays.control_kind = control_spec
-    arrays.state, arrays.state_size = state.ctypes.data, state.shape[2]
-    arrays.sensordata, arrays.stop = sensordata.ctypes.data, ctypes.addressof(stop)
-    functions, outcome = load_native_steps(), _Outcome()
+    rollout = _Rollout(models, data, trajectories.state.shape[1], trajectories)
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
-        running = pool.submit(functions.rollout, functions.solver, arrays, settings, outcome)
+        running = pool.submit(rollout.run, settings, threads)
         try:
-            code = running.result()
+            code, outcome = running.result()
         finally:
-            stop.value = 1
-    _raise(code, outcome)
+            rollout.stop()
+    if code:
+        raise _error_of(code, outcome, f"environment {outcome.environment}, step {outcome.step}")
     if outcome.unsolved:
         _report(outcome, on_unsolved)
 
@@ -224,29 +225,103 @@ def advance_all(
 ) -> Advanced:
     """Advances states by one step on threads of the C library."""
     settings = _settings(law, options, on_unsolved)
-    arrays = _rollout_arrays(models, data, 1, threads)
-    functions, outcome = load_native_steps(), _Outcome()
-    _raise(functions.rollout(functions.solver, arrays, settings, outcome), outcome)
+    rollout = _Rollout(models, data, 1)
+    code, outcome = rollout.run(settings, threads)
+    if code:
+        error = _error_of(code, outcome, f"data[{outcome.environment}]")
+        error.states = tuple(np.flatnonzero(rollout.taken == 0).tolist())
+        raise error
     if outcome.unsolved:
         _report(outcome, on_unsolved)
     return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
 
 
-def _rollout_arrays(
-    models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData], steps: int, threads: int
-) -> _RolloutArrays:
-    """Arrays of a rollout that records nothing."""
-    for model in dict.fromkeys(models):
-        refuse_unsupported(model)
-        warn_of_differences(model)
-    for model, state in zip(models, data, strict=True):
-        refuse_data_of_another(model, state)
-    addresses = _POINTER * len(data)
-    arrays = _RolloutArrays(environments=len(data), steps=steps, state_kind=_STATE, threads=threads)
-    arrays.models = addresses(*(each._address for each in models))
-    arrays.states = addresses(*(each._address for each in data))
-    arrays.model, arrays.data = map(ctypes.addressof, (arrays.models, arrays.states))
-    return arrays
+class _Rollout:
+    """Environments over some steps. Without trajectories an error ends its environment alone."""
+
+    def __init__(
+        self,
+        models: Sequence[mujoco.MjModel],
+        data: Sequence[mujoco.MjData],
+        steps: int,
+        trajectories: Trajectories | None = None,
+    ) -> None:
+        for model in dict.fromkeys(models):
+            refuse_unsupported(model)
+            warn_of_differences(model)
+        for model, state in zip(models, data, strict=True):
+            refuse_data_of_another(model, state)
+        self._models = np.array([each._address for each in models], np.uintp)
+        self._data = np.array([each._address for each in data], np.uintp)
+        self._trajectories, self._steps = trajectories, steps
+        self._stop = ctypes.c_int32(0)
+        self.taken = np.zeros(len(data), np.int64)
+
+    def stop(self) -> None:
+        self._stop.value = 1
+
+    def run(self, settings: _Settings, threads: int) -> tuple[int, _Outcome]:
+        """Steps them; returns the code and the outcome of the C library."""
+        count = len(self._data)
+        if not has_callbacks():
+            return self._run(slice(0, count), threads, settings)
+        # After the exception of a callback, which threads of the C library lose, none is called.
+        if threads == 1:
+            return self._sum([self._run_one(i, settings) for i in range(count)])
+        with ThreadPoolExecutor(min(threads, max(count, 1))) as pool:
+            running = [pool.submit(self._run_one, i, settings) for i in range(count)]
+        return self._sum([each.result() for each in running])
+
+    def _run_one(self, i: int, settings: _Settings) -> tuple[int, _Outcome]:
+        code = -1
+        try:
+            code, outcome = self._run(slice(i, i + 1), 1, settings)
+        finally:
+            if code and self._trajectories is not None:
+                self.stop()
+        outcome.environment = i
+        return code, outcome
+
+    def _run(self, part: slice, threads: int, settings: _Settings) -> tuple[int, _Outcome]:
+        arrays = self._arrays(part)
+        arrays.threads = threads
+        functions, outcome = load_native_steps(), _Outcome()
+        code = call_native(functions.rollout, functions.solver, arrays, settings, outcome)
+        return code, outcome
+
+    def _arrays(self, part: slice) -> _RolloutArrays:
+        arrays = _RolloutArrays(
+            environments=part.stop - part.start,
+            steps=self._steps,
+            model=self._models[part].ctypes.data,
+            data=self._data[part].ctypes.data,
+            state_kind=_STATE,
+            stop=ctypes.addressof(self._stop),
+            taken=self.taken[part].ctypes.data,
+            goes_on=self._trajectories is None,
+        )
+        if self._trajectories is not None:
+            controls, control_spec, state, sensordata, warned_in = self._trajectories
+            if controls is not None:
+                arrays.control, arrays.control_size = controls[part].ctypes.data, controls.shape[2]
+            arrays.control_kind = control_spec
+            arrays.state, arrays.state_size = state[part].ctypes.data, state.shape[2]
+            arrays.sensordata = sensordata[part].ctypes.data
+            arrays.warned_in = warned_in[part].ctypes.data
+        return arrays
+
+    @staticmethod
+    def _sum(outcomes: Sequence[tuple[int, _Outcome]]) -> tuple[int, _Outcome]:
+        """The first error that is not that of a rollout which was stopped, or the sums."""
+        found = next((each for each in outcomes if each[0] not in (0, _CANCELLED)), None)
+        if found is not None:
+            return found
+        total = _Outcome()
+        for _, outcome in outcomes:
+            total.islands += outcome.islands
+            total.unsolved += outcome.unsolved
+            total.iterations = max(total.iterations, outcome.iterations)
+        return 0, total
 
 
 @functools.lru_cache(maxsize=64)
@@ -264,6 +339,14 @@ def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> _Se
 def _raise(code: int, outcome: _Outcome) -> None:
     if code:
         raise error_of_code(code, outcome.message.decode(errors="replace"))
+
+
+def _error_of(code: int, outcome: _Outcome, where: str) -> SapError:
+    """The error of a rollout, with the environment that it is of."""
+    message = f"{where}: {outcome.message.decode(errors='replace')}"
+    if code == StatusCode.FAILED_PRECONDITION and outcome.unsolved:
+        return Unsolved(message)
+    return error_of_code(code, message)
 
 
 def _report(outcome: _Outcome, on_unsolved: OnUnsolved) -> None:

@@ -22,7 +22,8 @@ def replace_solver(when: When = "faster") -> Replacement:
     Args:
         when: "faster": steps in which it is predicted to be faster than MuJoCo's; "always": all
             steps that it can take. Others are left to MuJoCo: those of models with
-            `noslip_iterations` or the solver PGS, or with flexes and the integrator discrete.
+            `noslip_iterations` or the solver PGS, or with flexes and the integrator discrete, and
+            those with an island that needs more than `opt.iterations` iterations.
 
     Returns:
         The replacement, with the counts of the steps; of several, the last one counts. `stop` ends

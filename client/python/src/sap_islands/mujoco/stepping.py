@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import get_args
 
 import mujoco
@@ -35,7 +34,16 @@ _LAWS = get_args(Law)
 
 DEFAULT_MATERIAL = Material()
 _CONVERGED = Options(relative_tolerance=1e-10)
+_TIMERS = [
+    int(timer)
+    for timer in (
+        mujoco.mjtTimer.mjTIMER_STEP,
+        mujoco.mjtTimer.mjTIMER_FORWARD,
+        mujoco.mjtTimer.mjTIMER_CONSTRAINT,
+    )
+]
 _IN_GAP = 1  # `exclude` of a contact beyond its margin
+_FIRST_MARGIN_WITHOUT_GAP = 4_000_000  # before, forces begin at the distance margin - gap
 _FLAGS, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
 _DIAGEXACT = int(getattr(_ENABLE, "mjENBL_DIAGEXACT", 0))  # MuJoCo 4
 
@@ -145,6 +153,7 @@ def apply(
     mujoco.mj_sensorAcc(model, data)
     mujoco.mj_checkAcc(model, data)
     move(model, data, built.law, velocity)
+    data.timer.number[_TIMERS] += 1  # their durations are not measured
 
 
 def move(model: mujoco.MjModel, data: mujoco.MjData, law: Law, velocity: FloatArray) -> None:
@@ -177,6 +186,21 @@ def move(model: mujoco.MjModel, data: mujoco.MjData, law: Law, velocity: FloatAr
     mujoco.mj_integratePos(model, data.qpos, data.qvel, dt)
 
 
+def let_mujoco_reset_unstable(model: mujoco.MjModel, data: mujoco.MjData) -> bool:
+    """Does with a state whose problem was refused what mj_step does with bad accelerations.
+
+    MuJoCo warns of accelerations that are not finite or huge and, unless the model disables that,
+    resets the state.
+
+    Returns:
+        Whether MuJoCo's accelerations are so.
+    """
+    mujoco.mj_forward(model, data)
+    is_unstable = not (np.abs(data.qacc) <= mujoco.mjMAXVAL).all()
+    mujoco.mj_checkAcc(model, data)
+    return is_unstable
+
+
 def find_contacts_within(model: mujoco.MjModel, distance: float) -> None:
     """Makes MuJoCo report contacts before geoms touch. MuJoCo's own forces do not change.
 
@@ -190,22 +214,9 @@ def find_contacts_within(model: mujoco.MjModel, distance: float) -> None:
     """
     model.geom_gap += distance
     model.pair_gap += distance
-    if _gap_is_within_margin():
+    if mujoco.mj_version() < _FIRST_MARGIN_WITHOUT_GAP:
         model.geom_margin += distance
         model.pair_margin += distance
-
-
-@functools.cache
-def _gap_is_within_margin() -> bool:
-    """Whether forces begin at distance margin - gap, as in MuJoCo 3, not at margin as later."""
-    model = mujoco.MjModel.from_xml_string(
-        """<mujoco><worldbody><geom size=".1" margin=".1" gap=".1"/>
-        <body pos=".25 0 0"><freejoint/><geom size=".1" margin=".1" gap=".1"/></body>
-        </worldbody></mujoco>"""
-    )
-    data = mujoco.MjData(model)
-    mujoco.mj_forward(model, data)
-    return bool(data.contact.includemargin[0] < data.contact.dist[0])
 
 
 def _forward(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None:

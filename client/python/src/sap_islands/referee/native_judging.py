@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sap_islands._library.c_library import load
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import SapError, error_of_code
+from sap_islands.mujoco.callbacks import call_native, has_callbacks
 from sap_islands.mujoco.native_steps import load_native_steps
 from sap_islands.referee.contacts import make_contacts, touching
 from sap_islands.referee.exact_steps import ExactSteps
@@ -109,11 +110,14 @@ class NativeJudge:
             recording.first_contact = rows.first_contact.ctypes.data
         judgments, refusal = np.empty(count, JUDGMENTS), _Refusal()
         data = (_POINTER * len(self._data))(*(each._address for each in self._data))
-        code = self._judge(
+        # The exception of a callback is lost on threads of the C library.
+        threads = 1 if has_callbacks() else len(self._data)
+        code = call_native(
+            self._judge,
             load_native_steps().solver,
             self._steps.model._address,
             data,
-            len(self._data),
+            threads,
             recording,
             judgments.ctypes.data,
             refusal,

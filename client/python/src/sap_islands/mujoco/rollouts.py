@@ -1,0 +1,366 @@
+"""Open-loop rollouts of many environments.
+
+With a client each step of them is one batch of problems. There may be several groups, each with a
+thread and batches of its own: while the batch of one is solved, another builds its problems. Only
+one thread at a time is in MuJoCo and Python. Two at once would be slower: MuJoCo releases Python's
+lock in each of its functions, for 10 to 60 us in small scenes, and it takes as long to wake the
+other thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sap_islands.arrays import FloatArray
+from sap_islands.client import Client
+from sap_islands.errors import InvalidArgument, SapError, value_of
+from sap_islands.mujoco.assembly import BuiltProblem, Law
+from sap_islands.mujoco.lockstep import Models, Stepping, naming, one_each
+from sap_islands.mujoco.material import Material
+from sap_islands.mujoco.native_steps import Trajectories, roll_out
+from sap_islands.mujoco.stepping import (
+    DEFAULT_MATERIAL,
+    apply,
+    let_mujoco_reset_unstable,
+    options_of,
+)
+from sap_islands.options import Options
+from sap_islands.solution import Solution
+from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved
+
+_STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+_CONTROL = mujoco.mjtState.mjSTATE_CTRL
+_MAX_LISTED = 3  # environments in a warning
+
+
+class FrozenWarning(RuntimeWarning):
+    """MuJoCo warned of environments of a rollout, whose states are repeated from then on.
+
+    Attributes:
+        environments: Their numbers.
+        steps: The step in which MuJoCo warned of each.
+    """
+
+    def __init__(
+        self, message: str, environments: Sequence[int] = (), steps: Sequence[int] = ()
+    ) -> None:
+        super().__init__(message)
+        self.environments = tuple(environments)
+        self.steps = tuple(steps)
+
+
+def rollout(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    client: Client | None = None,
+    *,
+    control_spec: int = _CONTROL,
+    nstep: int | None = None,
+    law: Law = "sap",
+    material: Material = DEFAULT_MATERIAL,
+    options: Options | None = None,
+    on_unsolved: OnUnsolved = "warn",
+    groups: int = 1,
+    threads: int = 1,
+    warned_in: NDArray[np.int64] | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
+
+    The states have the same bits as by `step`, whatever the number of groups. Where MuJoCo warns of
+    an environment (of numbers that are not finite or huge, for which it resets the state, or of a
+    full buffer), the state after that step is repeated to the end. Others go on.
+
+    Args:
+        model: The model of all environments, or one for each, with states of equal size.
+        initial_state: [N or 1, nstate] states of `mjSTATE_FULLPHYSICS`, or [nstate].
+        control: [N or 1, nstep or 1, ncontrol] controls, or fewer dimensions; None: all zero.
+        client: The client; its server solves a batch on all of its threads. None: environments
+            are stepped in this process, each on one of `threads` threads, without Python's lock.
+        control_spec: What a control consists of, as for `mujoco.mj_setState`.
+        nstep: Number of steps; None: that of `control`.
+        law: As for `step`.
+        material: As for `step`.
+        options: As for `step`.
+        on_unsolved: As for `step`.
+        groups: Number of groups of environments with batches of their own. With 2, problems of one
+            are built while a server solves those of the other. Not without a client.
+        threads: Number of threads without a client, which takes neither a material nor options
+            but the relative tolerance.
+        warned_in: [N] written: the step in which MuJoCo first warned of each environment; nstep:
+            in none. None: these are told by a `FrozenWarning`.
+
+    Returns:
+        State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
+
+    Raises:
+        InvalidArgument: Shapes do not agree.
+        SapError: A problem could not be built or solved; the message names environment and step.
+    """
+    check_on_unsolved(on_unsolved)
+    plan = _plan(model, initial_state, control, control_spec, nstep)
+    if warned_in is not None and warned_in.shape != plan.warned_in.shape:
+        shapes = f"{list(warned_in.shape)}; {list(plan.warned_in.shape)}"
+        raise InvalidArgument(f"warned_in has the shape {shapes} is needed", "warned_in")
+    if client is not None:
+        stepping = Stepping(client, law, material, options_of(law, options), on_unsolved)
+        _roll_out_in_groups(plan, stepping, groups)
+    else:
+        _check_native(material, threads)
+        data = [plan.begin(i) for i in range(len(plan.models))]
+        outputs = plan.trajectories()
+        roll_out(
+            plan.models, data, outputs, threads, law=law, options=options, on_unsolved=on_unsolved
+        )
+        plan.read_warnings(data)
+    if warned_in is None:
+        plan.warn_of_frozen()
+    else:
+        warned_in[:] = plan.warned_in
+    return plan.state, plan.sensordata
+
+
+def _roll_out_in_groups(plan: _Plan, stepping: Stepping, groups: int) -> None:
+    lock, stop = threading.Lock(), threading.Event()
+
+    def run(group: Sequence[int]) -> None:
+        with lock:
+            environments = _Environments(plan, stepping, group)
+        for step in range(plan.nstep):
+            if stop.is_set() or environments.all_frozen():
+                return
+            with lock:
+                built = environments.build(step)
+            outcomes = environments.solve(built)
+            with lock:
+                environments.apply(step, built, outcomes)
+
+    count = len(plan.models)
+    groups = max(1, min(groups, count))
+    _run_all(run, [range(i, count, groups) for i in range(groups)], stop)
+
+
+class _Environments:
+    """A group of environments. Those that MuJoCo has warned of take no more steps."""
+
+    def __init__(self, plan: _Plan, stepping: Stepping, group: Sequence[int]) -> None:
+        self._plan, self._stepping = plan, stepping
+        self._stepped = {i: plan.begin(i) for i in group}
+
+    def all_frozen(self) -> bool:
+        return not self._stepped
+
+    def build(self, step: int) -> list[BuiltProblem | SapError]:
+        for i, data in self._stepped.items():
+            self._plan.control(i, data, step)
+        return [self._build(i) for i in self._stepped]
+
+    def solve(self, built: Sequence[BuiltProblem | SapError]) -> list[Solution | SapError]:
+        problems = [each for each in built if isinstance(each, BuiltProblem)]
+        outcomes = iter(self._stepping.solve(problems))
+        return [next(outcomes) if isinstance(each, BuiltProblem) else each for each in built]
+
+    def apply(
+        self,
+        step: int,
+        built: Sequence[BuiltProblem | SapError],
+        outcomes: Sequence[Solution | SapError],
+    ) -> None:
+        """Advances and records them."""
+        for i, problem, outcome in zip(tuple(self._stepped), built, outcomes, strict=True):
+            data = self._stepped[i]
+            with naming(f"environment {i}, step {step}"):
+                self._apply(i, problem, outcome)
+            self._plan.record(i, data, step)
+            if data.warning.number.any():
+                self._plan.freeze(i, data, step)
+                del self._stepped[i]
+
+    def _build(self, i: int) -> BuiltProblem | SapError:
+        try:
+            return self._stepping.build(self._plan.models[i], self._stepped[i])
+        except InvalidArgument as error:
+            return error
+
+    def _apply(
+        self, i: int, problem: BuiltProblem | SapError, outcome: Solution | SapError
+    ) -> None:
+        model, data = self._plan.models[i], self._stepped[i]
+        if isinstance(outcome, InvalidArgument) and let_mujoco_reset_unstable(model, data):
+            problem = self._build(i)
+            (outcome,) = self.solve([problem])
+            if isinstance(outcome, InvalidArgument):
+                return  # it was not reset, and stays where it is
+        if isinstance(problem, SapError):
+            raise problem
+        solution = value_of(outcome)
+        self._stepping.report(data, solution)
+        apply(model, data, problem, solution)
+
+
+def _check_native(material: Material, threads: int) -> None:
+    if material != DEFAULT_MATERIAL:
+        raise InvalidArgument("a material needs a client", "material")
+    if threads < 1:
+        raise InvalidArgument(f"threads is {threads}; it must be >= 1", "threads")
+
+
+@dataclass
+class _Plan:
+    """Inputs of a rollout for every environment and step, and its outputs."""
+
+    models: Sequence[mujoco.MjModel]
+    initial_state: FloatArray  # [N, nstate]
+    controls: FloatArray | None  # [N, nstep, ncontrol]
+    control_spec: int
+    nstep: int
+    state: FloatArray
+    sensordata: FloatArray
+    warned_in: NDArray[np.int64]  # [N]
+    warnings: dict[int, str]  # of these environments
+
+    def begin(self, i: int) -> mujoco.MjData:
+        data = mujoco.MjData(self.models[i])
+        mujoco.mj_setState(self.models[i], data, self.initial_state[i], _STATE)
+        return data
+
+    def trajectories(self) -> Trajectories:
+        controls = None if self.controls is None else np.ascontiguousarray(self.controls)
+        return Trajectories(
+            controls, self.control_spec, self.state, self.sensordata, self.warned_in
+        )
+
+    def control(self, i: int, data: mujoco.MjData, step: int) -> None:
+        if self.controls is not None:
+            mujoco.mj_setState(self.models[i], data, self.controls[i, step], self.control_spec)
+
+    def record(self, i: int, data: mujoco.MjData, step: int) -> None:
+        mujoco.mj_getState(self.models[i], data, self.state[i, step], _STATE)
+        self.sensordata[i, step] = data.sensordata
+
+    def freeze(self, i: int, data: mujoco.MjData, step: int) -> None:
+        """Repeats what a step has recorded, since MuJoCo warned of it."""
+        self.state[i, step + 1 :] = self.state[i, step]
+        self.sensordata[i, step + 1 :] = self.sensordata[i, step]
+        self.warned_in[i] = step
+        self.warnings[i] = _names_of_warnings(data)
+
+    def read_warnings(self, data: Sequence[mujoco.MjData]) -> None:
+        """Keeps the names of the warnings that states have at the end of the rollout."""
+        for i in np.flatnonzero(self.warned_in < self.nstep).tolist():
+            self.warnings[i] = _names_of_warnings(data[i])
+
+    def warn_of_frozen(self) -> None:
+        if not self.warnings:
+            return
+        environments = sorted(self.warnings)
+        steps = self.warned_in[environments].tolist()
+        named = [
+            f"{i} in step {step} ({self.warnings[i]})"
+            for i, step in zip(environments, steps, strict=True)
+        ]
+        more = f" and {len(named) - _MAX_LISTED} more" if len(named) > _MAX_LISTED else ""
+        message = (
+            f"MuJoCo warned of {len(named)} of {len(self.models)} environments, whose states are "
+            f"repeated from then on: {', '.join(named[:_MAX_LISTED])}{more}"
+        )
+        warnings.warn(FrozenWarning(message, environments, steps), stacklevel=3)
+
+
+def _names_of_warnings(data: mujoco.MjData) -> str:
+    """For example BADQACC."""
+    kinds = np.flatnonzero(data.warning.number).tolist()
+    return ", ".join(mujoco.mjtWarning(kind).name.removeprefix("mjWARN_") for kind in kinds)
+
+
+def _plan(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    control_spec: int,
+    nstep: int | None,
+) -> _Plan:
+    one = model if isinstance(model, mujoco.MjModel) else model[0]
+    initial = _shaped(initial_state, 2, mujoco.mj_stateSize(one, _STATE), "initial_state")
+    controls = None
+    counts = {len(initial)}
+    if not isinstance(model, mujoco.MjModel):
+        counts.add(len(model))
+    if control is not None:
+        controls = _shaped(control, 3, mujoco.mj_stateSize(one, control_spec), "control")
+        counts.add(len(controls))
+        if nstep is None:
+            nstep = controls.shape[1]
+    if nstep is None or nstep < 0:
+        raise InvalidArgument(f"nstep is {nstep}; it must be given without controls", "nstep")
+    if len(counts - {1}) > 1:
+        message = f"models, initial_state and control are of {sorted(counts)} environments"
+        raise InvalidArgument(message, "initial_state")
+    count = max(counts)
+    if controls is not None:
+        if controls.shape[1] not in (1, nstep):
+            message = f"control has {controls.shape[1]} steps; it must have 1 or {nstep}"
+            raise InvalidArgument(message, "control")
+        controls = np.broadcast_to(controls, (count, nstep, controls.shape[2]))
+    initial = np.broadcast_to(initial, (count, initial.shape[1]))
+    models = one_each(model, count)
+    _check_sizes(models, control_spec)
+    return _Plan(
+        models,
+        initial,
+        controls,
+        control_spec,
+        nstep,
+        np.empty((count, nstep, initial.shape[1])),
+        np.empty((count, nstep, one.nsensordata)),
+        np.full(count, nstep, np.int64),
+        {},
+    )
+
+
+def _check_sizes(models: Sequence[mujoco.MjModel], control_spec: int) -> None:
+    """Raises InvalidArgument unless states, controls and sensordata of all models are as long."""
+
+    def sizes(model: mujoco.MjModel) -> tuple[int, ...]:
+        states = (mujoco.mj_stateSize(model, spec) for spec in (int(_STATE), control_spec))
+        return (*states, model.nsensordata)
+
+    expected = sizes(models[0])
+    for i, model in enumerate(models):
+        if model is not models[0] and sizes(model) != expected:
+            message = (
+                f"model[{i}] has {sizes(model)} numbers of state, control and sensordata; model[0] "
+                f"has {expected}"
+            )
+            raise InvalidArgument(message, f"model[{i}]")
+
+
+def _shaped(values: ArrayLike, dimensions: int, size: int, name: str) -> FloatArray:
+    """The values as an array of so many dimensions, the last of a given size."""
+    array = np.asarray(values, float)
+    if array.ndim > dimensions or array.shape[-1:] != (size,):
+        message = f"{name} has the shape {list(array.shape)}; its last dimension must be {size}"
+        raise InvalidArgument(message, name)
+    return array.reshape((1,) * (dimensions - array.ndim) + array.shape)
+
+
+def _run_all(
+    run: Callable[[Sequence[int]], None], groups: Sequence[Sequence[int]], stop: threading.Event
+) -> None:
+    """Runs each group in a thread; after an error, also an interrupt, all stop soon."""
+    with ThreadPoolExecutor(len(groups)) as pool:
+        futures = [pool.submit(run, group) for group in groups]
+        try:
+            wait(futures, return_when=FIRST_EXCEPTION)
+        finally:
+            stop.set()
+        for future in futures:
+            future.result()
