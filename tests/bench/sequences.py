@@ -1,0 +1,80 @@
+"""Warm sequences of the project's own scenes on several threads against one."""
+
+from __future__ import annotations
+
+import csv
+import io
+import statistics
+from collections.abc import Iterator
+
+from table import Table
+
+# Bodies in heaps and in stacks, first and last step.
+LARGE = [(3000, 20, 50), (10_000, 20, 30), (30_000, 20, 26), (100_000, 20, 23)]
+PROCESSES = 10
+
+SEQUENCE = (
+    "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
+    "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
+    "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB;peak MB;by sums"
+)
+
+
+def sequence(bench, *arguments: object) -> list[str]:
+    """The row that sequence_benchmark prints for a scene, bodies, walls, first and last step."""
+    output = bench.program("sequence_benchmark", "--csv", *map(str, arguments))
+    return next(csv.reader(io.StringIO(output)))
+
+
+def large(bench) -> Iterator[Table]:
+    """Scenes of thousands of bodies: whole steps, and the memory of the process."""
+    scenes = [("heaps", 3000, 0, 30, 60)]  # on a plane, none at rest
+    scenes += [("stacks", n, 0, 20, 30) for n in (10_000, 100_000)]  # at rest, ten to a stack
+    scenes += [("heaps", n, 0, 20, 30) for n in (10_000, 100_000)]
+    if bench.full:
+        scenes += [("pile", 10_000, 1, begin, begin + 5) for begin in (60, 300)]
+    table = Table("large", f"Large scenes, {bench.threads} threads against 1", SEQUENCE)
+    for scene, *numbers in scenes:
+        if bench.wants(f"large/{scene}/{numbers[0]}"):
+            count = str(bench.threads)
+            table.add(*sequence(bench, scene, *numbers, "--threads", count))
+    yield table
+
+
+def threads(bench) -> Iterator[Table]:
+    """Scenes of many islands and of a single pile, on more and more threads.
+
+    Each figure is of ten processes: whether threads gain may be decided as a process begins.
+    """
+    table = Table(
+        "threads",
+        f"Own scenes, warm sequences: threads against 1, {PROCESSES} processes each",
+        "scene;bodies;threads;1 thread ms;its median ms;least speed-up;median speed-up;"
+        "least by sums",
+    )
+    counts = [2**k for k in range(1, 8) if 2**k < bench.threads] + [bench.threads]
+    scenes = [("heaps", 900, 0, 30, 130), ("clutter", 160, 1, 80, 120), ("pile", 1000, 1, 60, 75)]
+    for bodies, begin, end in LARGE:
+        scenes += [("heaps", bodies, 1, begin, end), ("stacks", bodies, 1, begin, end)]
+    if bench.full:
+        scenes += [("pile", 3000, 1, 60, 100)]
+    for scene, bodies, walls, begin, end in scenes:
+        if not bench.wants(f"threads/{scene}/{bodies}"):
+            continue
+        for count in counts:
+            rows = [
+                sequence(bench, scene, bodies, walls, begin, end, "--threads", count)
+                for _ in range(PROCESSES)
+            ]
+            speed_ups = [float(row[16]) for row in rows]
+            table.add(
+                scene,
+                bodies,
+                count,
+                statistics.median(float(row[12]) for row in rows),
+                statistics.median(float(row[15]) for row in rows),
+                min(speed_ups),
+                statistics.median(speed_ups),
+                min(float(row[25]) for row in rows),
+            )
+    yield table
