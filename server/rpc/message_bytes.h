@@ -10,18 +10,23 @@
 namespace sap {
 
 // Parses the bytes of a message, if they are within its bounds, and frees them. An error if they
-// are not, or are no message, or if memory is short; the message is undefined then.
+// are not, or are no message, or if memory is short; the message is empty then, since a call may
+// last until its client has taken the error, and sending it may need the memory.
 template <typename Message>
 ServiceStatus ParseMessage(const MessageBounds& bounds, grpc::ByteBuffer* bytes, Message* message) {
-  return CatchExceptions([&]() -> ServiceStatus {
+  ServiceStatus parsed = CatchExceptions([&]() -> ServiceStatus {
     const EngineStatus checked = [&] {
       grpc::ProtoBufferReader reader(bytes);
       return bounds.Check(&reader);
     }();
     if (checked && grpc::SerializationTraits<Message>::Deserialize(bytes, message).ok()) return {};
-    bytes->Clear();
     return tl::unexpected(checked ? ServiceError(NotAMessage()) : ServiceError(checked.error()));
   });
+  if (!parsed) {
+    bytes->Clear();
+    *message = Message();
+  }
+  return parsed;
 }
 
 template <typename Message>

@@ -45,6 +45,9 @@ TEST(MessageBytesTest, AMessageThatMemoryIsShortForIsAnErrorAndTheNextOneIsParse
       if (!parsed) {
         ++failures;
         EXPECT_EQ(parsed.error().code, ServiceCode::kResourceExhausted) << nth;
+        // What was parsed of it does not stay while the error is sent.
+        EXPECT_EQ(message.problems_size(), 0) << nth;
+        EXPECT_EQ(bytes.Length(), 0u) << nth;
       }
     }
     v1::SolveBatchRequest message;
