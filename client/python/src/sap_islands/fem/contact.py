@@ -154,7 +154,7 @@ def release_gaps(contacts: Contacts, trees: Trees, time_step: float) -> None:
         for tree in contacts.part_tree[part : part + parts]:
             n = int(trees.dofs[tree])
             normal = contacts.jacobian[begin + 2 * n : begin + 3 * n]
-            v_n += normal @ v_star[ends[tree] - n : ends[tree]]
+            v_n += float(normal @ v_star[ends[tree] - n : ends[tree]])
             begin += 3 * n
         part += parts
         gap = contacts.signed_distance[i]
