@@ -8,6 +8,14 @@ namespace {
 
 constexpr double kLeastStiffness = 1e-15;  // divisor
 
+// Directions in files of models have six digits or more.
+constexpr double kGuided = 1e-6;
+// What R_n of a guided contact is multiplied by. Its normal impulse changes with the slip by
+// mu |v_t| / R_n, so that friction has a viscous part of mu^2 / R_n, here 1e-7 of a mass or so. It
+// is no larger, as R_n N^2 / 2 is part of the cost, whose rounding limits the answer.
+constexpr double kGuidedScale = 1e8;
+constexpr double kOpen = -1e8;  // v_hat_n of a contact that no slip closes [m/s]
+
 bool IsFrictionLoss(int32_t kind) {
   return kind == mjCNSTR_FRICTION_DOF || kind == mjCNSTR_FRICTION_TENDON;
 }
@@ -218,6 +226,35 @@ void Constraints::WriteNormalForce(int64_t contact, int64_t i, const ContactArra
   arrays.relaxation_time[i] = stiffness_damping_impedance[1] / k;
 }
 
+// Square of a line of a Jacobian in the norm of diag(M)^-1.
+double Constraints::Square(std::span<const Part> parts, const double* jacobian, int line) const {
+  double sum = 0.0;
+  for (const Part& part : parts) {
+    const double* values = jacobian + part.begin + line * part.dofs;
+    for (int64_t k = 0; k < part.dofs; ++k) {
+      const int64_t dof = part.first_dof + k;
+      const double m = fields_.M[fields_.M_rowadr[dof] + fields_.M_rownnz[dof] - 1];
+      sum += values[k] * values[k] / m;
+    }
+  }
+  return sum;
+}
+
+// Whether no motion changes the normal velocity, as under a body on a slide joint along the
+// surface.
+bool Constraints::IsGuided(int64_t contact, std::span<const Part> parts, const double* linear,
+                           const double* angular) const {
+  const double* mu = fields_.contact_friction(contact);  // t1, t2, torsional, rolling t1, t2
+  const int dim = *fields_.contact_dim(contact);
+  if (!(mu[0] > 0.0)) return false;
+  double slip = 0.0;
+  for (int axis = 1; axis < dim; ++axis) {
+    const double arm = mu[axis - 1] / mu[0];
+    slip += arm * arm * Square(parts, axis < 3 ? linear : angular, kLineOfAxis[axis]);
+  }
+  return slip > 0.0 && Square(parts, linear, kLineOfAxis[0]) <= kGuided * kGuided * slip;
+}
+
 bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
                                 const ContactArrays& arrays) const {
   double* linear = arrays.jacobian;
@@ -236,6 +273,11 @@ bool Constraints::WriteContacts(const double* velocity, int32_t* contact_index,
     for (int axis = 0; axis < 3; ++axis) arrays.target[3 * i + kLineOfAxis[axis]] = v_hat[axis];
     WriteFriction(contact, i, arrays);
     WriteNormalForce(contact, i, arrays);
+    if (as_sap_ && IsGuided(contact, parts, linear, angular)) {
+      double& v_hat_n = arrays.target[3 * i + kLineOfAxis[0]];
+      v_hat_n = v_hat_n > 0.0 ? kGuidedScale * v_hat_n : kOpen;
+      arrays.R_n[i] *= kGuidedScale;
+    }
     two_frictions |= arrays.friction[i] != arrays.friction_2[i];
     WriteParts(parts, i, arrays, &part_tree);
     linear += values;

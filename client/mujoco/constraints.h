@@ -19,6 +19,11 @@
 // v_hat = -s with s the velocity of the surface, and the R_t of the solver, so that what is held
 // stays held. Friction loss of joints and tendons has v_hat = 0 and R = sigma w.
 //
+// A cone parts what slips with v_n = mu |v_t|. Where no motion changes v_n, J_n = 0, it would hold
+// it instead, by N = F_t / mu. There the normal impulse v_hat_n / R_n is known: under the law of
+// SAP v_hat_n and R_n are multiplied by the same large number, which leaves that impulse, and takes
+// from it what slip would add. With v_hat_n <= 0, as before touch, there is none.
+//
 // A contact of geoms touches the trees of their bodies; one of a flex the trees of its vertices, of
 // which efc_J has values: up to eight of two elements, 27 and more where vertices are interpolated.
 #pragma once
@@ -110,6 +115,9 @@ class Constraints {
                   int32_t** part_tree) const;
   void WriteFriction(int64_t contact, int64_t i, const ContactArrays& arrays) const;
   void WriteNormalForce(int64_t contact, int64_t i, const ContactArrays& arrays) const;
+  double Square(std::span<const Part> parts, const double* jacobian, int line) const;
+  bool IsGuided(int64_t contact, std::span<const Part> parts, const double* linear,
+                const double* angular) const;
   void WriteJacobian(int64_t contact, std::span<const Part> parts, const double* velocity,
                      double* linear, double* angular, double* v_hat) const;
 

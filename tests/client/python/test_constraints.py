@@ -505,3 +505,68 @@ def test_limits_of_rows_are_known(client: sap.Client) -> None:
     limits = client.info().limits
     for name in ("max_rows", "max_row_entries", "max_row_pairs"):
         assert limits[name] > 0
+
+
+def guided_slider(
+    v_star: float, depth: float, as_known: bool, stiffness: float = 1e5, time_step: float = 2e-3
+) -> sap.Problem:
+    """1 kg on a rail along a floor that it touches with μ = 0.5: J_n is 0."""
+    force = max(0.0, stiffness * depth)
+    contact: dict[str, Any] = {"signed_distance": -depth, "stiffness": stiffness}
+    if as_known:
+        contact = {
+            "signed_distance": 0.0,
+            "stiffness": 0.0,
+            "law": [sap.ContactLaw.HUNT_CROSSLEY_LAGGED],
+            "hunt_crossley": sap.HuntCrossley(
+                elastic_force=force, dissipation=0.0, lagged_normal_impulse=time_step * force
+            ),
+        }
+    return sap.Problem(
+        time_step,
+        trees=sap.Trees(dofs=[1], dynamics_matrix=[1.0], free_motion_velocity=[v_star]),
+        contacts=sap.Contacts(
+            tree_a=[0],
+            tree_b=[sap.WORLD],
+            jacobian=[1.0, 0.0, 0.0],
+            relaxation_time=0.0,
+            friction=0.5,
+            **contact,
+        ),
+        regularization=sap.Regularization(stiction_speed=1e-6),
+    )
+
+
+@pytest.mark.parametrize(("depth", "speed"), [(-1e-3, 2.0), (0.0, 2.0), (1e-4, 1.0)])
+def test_guided_body_with_its_known_force_slides(
+    client: sap.Client, depth: float, speed: float
+) -> None:
+    v = 0.0
+    for _ in range(100):  # 10 N for 0.2 s, less the friction of k depth
+        v = client.solve(guided_slider(v + 2e-3 * 10, depth, True), TIGHT).velocity[0]
+    assert v == pytest.approx(speed, rel=1e-9)
+
+
+@pytest.mark.parametrize(("depth", "speed"), [(-1e-3, 2.0), (0.0, 2.0), (1e-4, 1.0)])
+def test_guided_body_in_a_cone_of_large_regularization_slides(
+    client: sap.Client, depth: float, speed: float
+) -> None:
+    dt, scale, v = 2e-3, 1e8, 0.0
+    v_hat, R_n = depth / dt, 1 / (dt * 1e5 * dt)
+    for _ in range(100):
+        problem = guided_slider(v + dt * 10, depth, False)
+        contacts = problem.contacts
+        contacts.signed_distance, contacts.stiffness = (), ()
+        contacts.target_velocity = [[0, 0, scale * v_hat if v_hat > 0 else -scale]]
+        contacts.regularization_n = [scale * R_n]
+        v = client.solve(problem, TIGHT).velocity[0]
+    assert v == pytest.approx(speed, rel=1e-6)
+
+
+def test_guided_body_in_a_cone_is_held_by_a_force_without_bound(client: sap.Client) -> None:
+    v = 0.0
+    for _ in range(100):
+        solution = client.solve(guided_slider(v + 2e-3 * 10, 0.0, False, 1e12), TIGHT)
+        v = solution.velocity[0]
+    assert v < 0.05
+    assert solution.impulse[0, 2] / 2e-3 == pytest.approx(10 / 0.5, rel=0.1)
