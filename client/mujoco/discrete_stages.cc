@@ -2,42 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <vector>
 
 #include "client/mujoco/effective_metric.h"
 #include "client/mujoco/fields.h"
+#include "client/mujoco/model_copy.h"
 
 namespace sap::mujoco {
 namespace {
 
 constexpr int kWithoutSensors = 1;
 constexpr double kAnyAnswer = 1e30;  // as a relative tolerance
-
-// A copy of the struct mjModel, with other options.
-class ModelCopy {
- public:
-  ModelCopy(const sap_mujoco_field* table, const void* model)
-      : table_(table), bytes_(static_cast<size_t>(table[row::bytes_of_mjModel].size)) {
-    std::memcpy(bytes_.data(), model, bytes_.size());
-  }
-
-  template <typename Value>
-  void Set(row::Row option, Value value) {
-    std::memcpy(bytes_.data() + table_[option].offset, &value, sizeof value);
-  }
-
-  void Disable(int flag) {
-    Set(row::disableflags,
-        static_cast<int32_t>(ReadInteger(table_[row::disableflags], get(), nullptr)) | flag);
-  }
-
-  const void* get() const { return bytes_.data(); }
-
- private:
-  const sap_mujoco_field* table_;
-  std::vector<std::byte> bytes_;
-};
 
 // What a stage is called with.
 struct Context {

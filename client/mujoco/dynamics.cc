@@ -1,27 +1,42 @@
 #include "client/mujoco/dynamics.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "client/mujoco/fluid.h"
+#include "client/mujoco/polynomial.h"
 #include "client/mujoco/tendons.h"
 
 namespace sap::mujoco {
 namespace {
 
+// Springs of a joint. Of rotations in space, whose spring turns back by the rotation vector, k
+// bounds the stiffness about every axis.
+void AddSprings(const Fields& fields, int64_t joint, ImplicitForces* implicit) {
+  double k = fields.jnt_stiffness[joint];
+  const int32_t kind = fields.jnt_type[joint];
+  const bool is_scalar = kind == mjJNT_HINGE || kind == mjJNT_SLIDE;
+  if (is_scalar) {
+    const int32_t place = fields.jnt_qposadr[joint];
+    k = Slope(k, PolynomialOf(fields.jnt_stiffnesspoly, joint),
+              std::abs(fields.qpos[place] - fields.qpos_spring[place]));
+  }
+  if (k == 0.0) return;
+  const int dofs = is_scalar ? 1 : kind == mjJNT_FREE ? 6 : 3;
+  for (int i = 0; i < dofs; ++i) implicit->AddSpring(fields.jnt_dofadr[joint] + i, k);
+}
+
 // Dampers and springs of joints.
 void AddJoints(const Fields& fields, ImplicitForces* implicit) {
   if (!(fields.disableflags & mjDSBL_DAMPER)) {
     for (int64_t dof = 0; dof < fields.nv; ++dof) {
-      const double d = fields.dof_damping[dof];
+      const double d = Slope(fields.dof_damping[dof], PolynomialOf(fields.dof_dampingpoly, dof),
+                             std::abs(fields.qvel[dof]));
       if (d != 0.0) implicit->AddDamper(dof, d);
     }
   }
   if (fields.disableflags & mjDSBL_SPRING) return;
-  for (int64_t joint = 0; joint < fields.njnt; ++joint) {
-    const double k = fields.jnt_stiffness[joint];
-    const int32_t kind = fields.jnt_type[joint];
-    const bool is_scalar = kind == mjJNT_HINGE || kind == mjJNT_SLIDE;
-    if (k != 0.0 && is_scalar) implicit->AddSpring(fields.jnt_dofadr[joint], k);
-  }
+  for (int64_t joint = 0; joint < fields.njnt; ++joint) AddSprings(fields, joint, implicit);
 }
 
 bool IsWarm(const Fields& fields) { return !(fields.disableflags & mjDSBL_WARMSTART); }
@@ -63,6 +78,7 @@ void MakeForcesImplicit(const Fields& fields, const Trees& trees, std::span<Serv
   AddJoints(fields, &implicit);
   AddServos(fields, trees, servos, &implicit);
   AddTendons(fields, trees, &implicit);
+  if (HasFluid(fields)) implicit.AddFluid();
   implicit.MoveFreely(v_star);
 }
 

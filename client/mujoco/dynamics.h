@@ -1,8 +1,8 @@
 // Dynamics matrix A and free-motion velocity v* of a MuJoCo model, tree by tree.
 //
 // MuJoCo's own problem has A = M and v* = v_0 + dt M^-1 tau_0, with tau_0 all smooth forces at the
-// beginning of the step. In that of SAP, springs, dampers and servos of joints and tendons, which
-// are linear in position and velocity, act with their forces at the end of the step,
+// beginning of the step. In that of SAP, springs, dampers and servos of joints and tendons act with
+// their forces at the end of the step, linear in position and velocity about its beginning,
 // tau = tau_0 - D (v - v_0) - dt K v:
 //
 //   A v* = A v_0 + dt (tau_0 - tau_r - dt K v_0),   A = M + dt D + dt^2 K

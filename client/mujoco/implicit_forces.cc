@@ -38,6 +38,42 @@ void ImplicitForces::AddGains(const MomentArms& m, double k, double d) {
   }
 }
 
+void ImplicitForces::AddFluid() {
+  for (int64_t tree = 0; tree < fields_.ntree; ++tree) {
+    if (fields_.tree_asleep[tree] >= 0) continue;
+    const int64_t first = fields_.tree_dofadr[tree];
+    const int64_t dofs = fields_.tree_dofnum[tree];
+    AddFluid(first, dofs, 1.0);
+    if (IsPositiveDefinite(first, dofs)) {
+      is_implicit_[static_cast<size_t>(tree)] = true;
+    } else {
+      AddFluid(first, dofs, -1.0);
+    }
+  }
+}
+
+void ImplicitForces::AddFluid(int64_t first, int64_t dofs, double sign) {
+  for (int64_t row = first; row < first + dofs; ++row) {
+    const int64_t begin = fields_.D_rowadr[row];
+    for (int64_t k = begin; k < begin + fields_.D_rownnz[row]; ++k) {
+      const double half = -0.5 * sign * dt_ * fields_.qDeriv[k];
+      matrix_->Add(row, fields_.D_colind[k], half);
+      matrix_->Add(fields_.D_colind[k], row, half);
+    }
+  }
+}
+
+bool ImplicitForces::IsPositiveDefinite(int64_t first, int64_t dofs) {
+  const auto n = static_cast<size_t>(dofs);
+  change_.assign(n, 0.0);
+  GatherMatrix(first, dofs);
+  SolveInPlace(factors_, change_);
+  for (size_t i = 0; i < n; ++i) {
+    if (!(factors_[i * n + i] > 0.0)) return false;
+  }
+  return true;
+}
+
 void ImplicitForces::AddRow(const MomentArms& m, double force, double gain, double offset,
                             double lower, double upper, int32_t joint) {
   for (size_t k = 0; k < m.dofs.size(); ++k) {

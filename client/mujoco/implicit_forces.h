@@ -21,6 +21,10 @@ class ImplicitForces {
   void AddDamper(int64_t dof, double d);
   void AddSpring(int64_t dof, double k);
 
+  // Adds the slopes of fluid forces, after everything else of A: of each tree for which A stays
+  // positive definite.
+  void AddFluid();
+
   // Adds m (dt d + dt^2 k) m' to the block of one tree, and dt k m m' v_0 to what is withheld.
   void AddGains(const MomentArms& m, double k, double d);
 
@@ -36,6 +40,8 @@ class ImplicitForces {
   void MoveFreely(double* v_star);
 
  private:
+  void AddFluid(int64_t first, int64_t dofs, double sign);
+  bool IsPositiveDefinite(int64_t first, int64_t dofs);
   void GatherMatrix(int64_t first, int64_t dofs);
   void MoveFreely(int64_t first, int64_t dofs, double* v_star);
 

@@ -107,6 +107,7 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   finder.Find("mj_setState", &calls.set_state);
   finder.Find("mj_getState", &calls.get_state);
   finder.Find("mj_forwardSkip", &calls.forward_skip);
+  finder.Find("mjd_passive_vel", &calls.passive_slopes);
   finder.Find("mjcb_time", &calls.time_callback);
   finder.Find("mjcb_control", &calls.control_callback);
   finder.Find("mjcb_act_dyn", &calls.actuator_callbacks[0]);

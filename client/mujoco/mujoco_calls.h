@@ -60,8 +60,9 @@ struct MujocoCalls {
   // mj_effMulAdd, before 3.16 mjd_effMulAdd: adds the product with A - M.
   void (*multiply_metric)(const void* model, void* data, double* result, const double* vector,
                           int with_contacts) = nullptr;
-  double (**time_callback)() = nullptr;           // the variable
-  Stage* control_callback = nullptr;              // the variable
+  Stage passive_slopes = nullptr;        // mjd_passive_vel, which is in no header; adds to qDeriv
+  double (**time_callback)() = nullptr;  // the variable
+  Stage* control_callback = nullptr;     // the variable
   std::array<Stage*, 3> actuator_callbacks = {};  // the variables; their types do not matter
 
   // Whether the program has functions of its own that the stage of actuation calls.

@@ -1,6 +1,7 @@
 #include "client/mujoco/servos.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +12,26 @@ namespace {
 
 constexpr int kParameters = 10;  // length of a row of actuator_gainprm and actuator_biasprm
 constexpr int kMaxGroups = 31;   // actuator groups that disableactuator has bits for
+
+// Kinds of gain that not every version has: before it the number is that of the user's kind.
+constexpr int32_t kGainDcMotor = 3;                        // since 3.7, as polynomials of dampers
+constexpr int32_t kGainSo3 = 4;                            // since 3.11, as addresses of outputs
+constexpr int32_t kGainPid = 5;                            // since 3.12
+constexpr int kDcMotorPosition = 1, kDcMotorVelocity = 2;  // what its controller is given
+constexpr double kLeastResistance = 1e-15;
+constexpr int32_t kUnknownGain = 1000;
+
+int32_t GainOf(const Fields& fields, int64_t actuator) {
+  const int32_t kind = fields.actuator_gaintype[actuator];
+  const bool is_known = kind <= mjGAIN_AFFINE || fields.actuator_outadr != nullptr ||
+                        (kind == kGainDcMotor && fields.actuator_dampingpoly != nullptr);
+  return is_known ? kind : kUnknownGain;
+}
+
+bool IsDisabled(const Fields& fields, int64_t actuator) {
+  const int32_t group = fields.actuator_group[actuator];
+  return 0 <= group && group < kMaxGroups && (fields.disableactuator >> group & 1);
+}
 
 double Clamp(double value, double lower, double upper) {
   return std::min(std::max(value, lower), upper);
@@ -35,6 +56,7 @@ class ServoClassifier {
   Servo Make(int64_t actuator) const;
   ServoMode ModeOf(int64_t actuator) const;
   std::pair<double, double> Slopes(int64_t actuator) const;
+  std::pair<double, double> SlopesOfDcMotor(int64_t actuator) const;
   std::pair<double, double> Limits(int64_t actuator) const;
   void RefineLimited(int64_t actuator);
   double ForceWithoutLimits(int64_t actuator) const;
@@ -79,12 +101,12 @@ void ServoClassifier::RefineLimited(int64_t actuator) {
   const bool is_limited = servo.lower != -kInfinity || servo.upper != kInfinity;
   if (servo.mode == ServoMode::kExplicit || !is_limited) return;
   const bool is_shared = servo.mode == ServoMode::kJointRow && Members(actuator) > 1;
-  const bool is_delayed = IsDelayed(fields_, actuator);
+  const bool is_known = !IsDelayed(fields_, actuator) && GainOf(fields_, actuator) <= mjGAIN_AFFINE;
   const bool is_within = servo.lower < servo.force && servo.force < servo.upper;
-  if ((is_shared || is_delayed) && !is_within) {
+  if ((is_shared || !is_known) && !is_within) {
     if (servo.mode == ServoMode::kJointRow) --Members(actuator);
     servo.mode = ServoMode::kExplicit;
-  } else if (!is_delayed) {
+  } else if (is_known) {
     servo.force = ForceWithoutLimits(actuator);
   }
 }
@@ -122,12 +144,13 @@ int64_t ServoClassifier::ActuatorsOfTendon(int64_t tendon) const {
 
 // k_p and k_v of an actuator, each 0 if it is not positive.
 std::pair<double, double> ServoClassifier::Slopes(int64_t actuator) const {
-  const int32_t gain_type = fields_.actuator_gaintype[actuator];
+  const int32_t gain_type = GainOf(fields_, actuator);
   const bool has_gain = gain_type == mjGAIN_AFFINE;
   const bool has_bias = fields_.actuator_biastype[actuator] == mjBIAS_AFFINE;
-  if (!has_gain && !(has_bias && gain_type == mjGAIN_FIXED)) return {0.0, 0.0};
-  const int32_t group = fields_.actuator_group[actuator];
-  if (0 <= group && group < kMaxGroups && (fields_.disableactuator >> group & 1)) return {0.0, 0.0};
+  if (IsDisabled(fields_, actuator)) return {0.0, 0.0};
+  if (gain_type == kGainDcMotor) return SlopesOfDcMotor(actuator);
+  const bool has_input = gain_type == mjGAIN_FIXED || gain_type == kGainPid;
+  if (!has_gain && !(has_bias && has_input)) return {0.0, 0.0};
   double k_p = 0.0;
   double k_v = 0.0;
   if (has_bias) {  // parameters: constant, slope of length, slope of velocity
@@ -142,6 +165,26 @@ std::pair<double, double> ServoClassifier::Slopes(int64_t actuator) const {
     k_v -= gain[2] * control;
   }
   return {std::max(k_p, 0.0), std::max(k_v, 0.0)};
+}
+
+// The voltage V of the controller and the back-EMF K v drive the current, at once or, with an
+// inductance, by a share of the step; LuGre's friction has a viscous part.
+std::pair<double, double> ServoClassifier::SlopesOfDcMotor(int64_t actuator) const {
+  const double* gain = fields_.actuator_gainprm + kParameters * actuator;
+  const double* dynamics = fields_.actuator_dynprm + kParameters * actuator;
+  const double resistance = std::max(gain[0], kLeastResistance);
+  const double constant = gain[1];
+  const auto mode = static_cast<int>(gain[8]);
+  double voltage_p = 0.0;  // -dV/dl
+  double voltage_v = 0.0;  // -dV/dl'
+  if (mode == kDcMotorPosition) std::tie(voltage_p, voltage_v) = std::pair(gain[4], gain[6]);
+  if (mode == kDcMotorVelocity) std::tie(voltage_p, voltage_v) = std::pair(gain[5], gain[4]);
+  double current = constant / resistance;  // force over voltage
+  const double time_constant = dynamics[0];
+  if (time_constant > 0.0) current *= -std::expm1(-fields_.timestep / time_constant);
+  const double friction = std::max(dynamics[6], 0.0);
+  return {std::max(current * voltage_p, 0.0),
+          std::max(current * (constant + voltage_v) + friction, 0.0)};
 }
 
 // Limits of the force of an actuator: its own, within those of its tendon.
@@ -278,12 +321,32 @@ double JointRow::OtherForces() const {
   return force;
 }
 
+// Adds servos of orientations, of three outputs each, which their joints or trees do not limit.
+void AddOrientationServos(const Fields& fields, const Trees& trees, ImplicitForces* implicit) {
+  for (int64_t actuator = 0; actuator < fields.nactuator; ++actuator) {
+    if (GainOf(fields, actuator) != kGainSo3 || IsDisabled(fields, actuator)) continue;
+    const int64_t first = fields.actuator_outadr[actuator];
+    const double* force = fields.actuator_force + first;
+    const double norm = std::hypot(force[0], force[1], force[2]);
+    const double limit = fields.actuator_forcerange[2 * actuator + 1];
+    if (fields.actuator_forcelimited[actuator] && norm >= limit) continue;
+    const double k_p = fields.actuator_gainprm[kParameters * actuator];
+    const double k_v = -fields.actuator_biasprm[kParameters * actuator + 2];
+    for (int64_t output = first; output < first + fields.actuator_outnum[actuator]; ++output) {
+      const MomentArms m = ArmsOfOutput(fields, output);
+      if (m.dofs.empty() || !trees.InOneTree(m.dofs)) continue;
+      implicit->AddGains(m, std::max(k_p, 0.0), std::max(k_v, 0.0));
+    }
+  }
+}
+
 }  // namespace
 
 void AddServos(const Fields& fields, const Trees& trees, std::span<Servo> servos,
                ImplicitForces* implicit) {
   std::ranges::fill(servos, Servo{});
   if (fields.disableflags & mjDSBL_ACTUATION) return;
+  AddOrientationServos(fields, trees, implicit);
   ServoClassifier classifier(fields, trees, servos);
   classifier.Classify();
   const double dt = fields.timestep;

@@ -1,13 +1,15 @@
-// Actuators whose force is affine in length and velocity of their transmission: implicit.
+// Actuators whose force depends on length and velocity of their transmission: implicit.
 //
 // An actuator with moment arms m, length l and velocity l' = m' v has at the end of the step the
 // force
 //
 //   f = clamp(f_0 - dt k_p m' v - k_v (m' v - l'_0), lower, upper),   k_p = -df/dl,   k_v = -df/dl'
 //
-// k_p and k_v are used only if positive, that is stabilizing. Without limits, and in one tree, such
-// a force is part of A. With limits of its own or of its tendon (`forcerange`, `actuatorfrcrange`),
-// or over several trees, it is a constraint row,
+// k_p and k_v are used only if positive, that is stabilizing. They are exact where the force is
+// affine, as that of servos, dampers and PID controllers; of a DC motor they are the slopes of
+// back-EMF, controller and friction at the beginning of the step. Without limits, and in one tree,
+// such a force is part of A. With limits of its own or of its tendon (`forcerange`,
+// `actuatorfrcrange`), or over several trees, it is a constraint row,
 //
 //   J = m',   R = 1 / (dt (dt k_p + k_v)),   v_hat = 0,   u = f_0 + k_v l'_0,   bounds = limits
 //
@@ -16,8 +18,10 @@
 // Limits of exactness: an actuator keeps its force of the beginning of the step (a) if it acts
 // through a tendon or a site on a joint with `actuatorfrcrange`, (b) if it shares a tendon with
 // `actuatorfrcrange` with others, (c) if it is at its own limit and shares a joint with
-// `actuatorfrcrange` with others, or has a delay. Two servos of one such joint that start the step
-// within their own limits are limited by those of the joint only.
+// `actuatorfrcrange` with others, or has a delay, or is a PID controller or DC motor. Two servos of
+// one such joint that start the step within their own limits are limited by those of the joint
+// only. A servo of an orientation has k_p and k_v about all three axes in A, unless it is at its
+// limit. Muscles and actuators of callbacks and plugins are explicit.
 #pragma once
 
 #include <cstdint>

@@ -5,6 +5,7 @@
 #include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/effective_metric.h"
+#include "client/mujoco/fluid.h"
 #include "client/mujoco/stage_outputs.h"
 #include "client/mujoco/timers.h"
 
@@ -139,6 +140,8 @@ EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* d
   }
   if (IsDiscrete(fields)) {
     if (EngineStatus run = ComputeDiscreteForces(calls, model, data); !run) return run;
+  } else if (as_sap) {
+    if (EngineStatus run = ComputeFluidSlopes(calls, model, data); !run) return run;
   }
   fields_ = ReadFields(calls.fields, model, data);  // the stages have moved its arrays
   const auto now = calls.Now();

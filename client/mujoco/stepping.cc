@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/mujoco/discrete_stages.h"
+#include "client/mujoco/fluid.h"
 #include "client/mujoco/handle.h"
 #include "client/mujoco/sap_mujoco.h"
 #include "client/mujoco/stepper.h"
@@ -228,6 +229,11 @@ int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
 int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model, void* data,
                                   sap_mujoco_outcome* outcome) {
   return sap::mujoco::RunStage(&sap::mujoco::RebuildMetric, solver, model, data, outcome);
+}
+
+int32_t sap_mujoco_compute_fluid_slopes(const sap_mujoco* solver, const void* model, void* data,
+                                        sap_mujoco_outcome* outcome) {
+  return sap::mujoco::RunStage(&sap::mujoco::ComputeFluidSlopes, solver, model, data, outcome);
 }
 
 int32_t sap_mujoco_compute_discrete_forces(const sap_mujoco* solver, const void* model, void* data,

@@ -1,8 +1,10 @@
 #include "client/mujoco/tendons.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "client/mujoco/actuator_outputs.h"
+#include "client/mujoco/polynomial.h"
 
 namespace sap::mujoco {
 namespace {
@@ -14,30 +16,44 @@ double Stretch(const Fields& fields, int64_t tendon) {
   return std::max(length - slack[1], 0.0) + std::min(length - slack[0], 0.0);
 }
 
-// Adds a spring, with the force `spring` at the beginning of the step, and a damper.
-void AddSpringAndDamper(const Fields& fields, const Trees& trees, const MomentArms& m, double k,
-                        double d, double spring, double speed, ImplicitForces* implicit) {
-  if (m.dofs.empty() || (k <= 0.0 && d <= 0.0)) return;
+// A spring and a damper, linear about the beginning of the step.
+struct SpringAndDamper {
+  double k = 0.0;       // slope of the spring
+  double d = 0.0;       // slope of the damper
+  double spring = 0.0;  // forces at the beginning of the step
+  double damper = 0.0;
+};
+
+void Add(const Fields& fields, const Trees& trees, const MomentArms& m, const SpringAndDamper& of,
+         double speed, ImplicitForces* implicit) {
+  if (m.dofs.empty() || (of.k <= 0.0 && of.d <= 0.0)) return;
   if (trees.InOneTree(m.dofs)) {
-    implicit->AddGains(m, k, d);
+    implicit->AddGains(m, of.k, of.d);
     return;
   }
   const double dt = fields.timestep;
-  implicit->AddRow(m, spring - d * speed, dt * (d + dt * k), spring, -kInfinity, kInfinity);
+  const double offset = of.spring + (of.damper + of.d * speed);
+  implicit->AddRow(m, of.spring + of.damper, dt * (of.d + dt * of.k), offset, -kInfinity,
+                   kInfinity);
 }
 
 void AddTendon(const Fields& fields, const Trees& trees, int64_t tendon, ImplicitForces* implicit) {
-  double k = 0.0;
-  double d = 0.0;
-  double spring = 0.0;
+  const double speed = fields.ten_velocity[tendon];
+  SpringAndDamper of;
   if (!(fields.disableflags & mjDSBL_SPRING)) {
     const double stretch = Stretch(fields, tendon);
-    k = stretch != 0.0 ? fields.tendon_stiffness[tendon] : 0.0;
-    spring = -k * stretch;
+    const double k = fields.tendon_stiffness[tendon];
+    const double* poly = PolynomialOf(fields.tendon_stiffnesspoly, tendon);
+    of.k = stretch != 0.0 ? Slope(k, poly, stretch) : 0.0;
+    of.spring = -Coefficient(k, poly, stretch) * stretch;
   }
-  if (!(fields.disableflags & mjDSBL_DAMPER)) d = fields.tendon_damping[tendon];
-  AddSpringAndDamper(fields, trees, ArmsOfTendon(fields, tendon), k, d, spring,
-                     fields.ten_velocity[tendon], implicit);
+  if (!(fields.disableflags & mjDSBL_DAMPER)) {
+    const double d = fields.tendon_damping[tendon];
+    const double* poly = PolynomialOf(fields.tendon_dampingpoly, tendon);
+    of.d = Slope(d, poly, std::abs(speed));
+    of.damper = -Coefficient(d, poly, std::abs(speed)) * speed;
+  }
+  Add(fields, trees, ArmsOfTendon(fields, tendon), of, speed, implicit);
 }
 
 bool HasDamping(int32_t transmission) {
@@ -45,13 +61,24 @@ bool HasDamping(int32_t transmission) {
          transmission == mjTRN_TENDON;
 }
 
+// Speed of the joint or tendon of an actuator, by which its polynomial is, before the gear.
+double SpeedBeforeGear(const Fields& fields, int64_t actuator) {
+  const int32_t target = fields.actuator_trnid[2 * actuator];
+  const bool is_tendon = fields.actuator_trntype[actuator] == mjTRN_TENDON;
+  return is_tendon ? fields.ten_velocity[target] : fields.qvel[fields.jnt_dofadr[target]];
+}
+
 void AddActuatorDampers(const Fields& fields, const Trees& trees, ImplicitForces* implicit) {
   for (int64_t actuator = 0; actuator < fields.nactuator; ++actuator) {
-    const double d = fields.actuator_damping[actuator];
     const int64_t output = OutputOf(fields, actuator);
-    if (d <= 0.0 || output < 0 || !HasDamping(fields.actuator_trntype[actuator])) continue;
-    AddSpringAndDamper(fields, trees, ArmsOfOutput(fields, output), 0.0, d, 0.0,
-                       fields.actuator_velocity[output], implicit);
+    if (output < 0 || !HasDamping(fields.actuator_trntype[actuator])) continue;
+    const double d = fields.actuator_damping[actuator];
+    const double* poly = PolynomialOf(fields.actuator_dampingpoly, actuator);
+    const double before_gear = std::abs(SpeedBeforeGear(fields, actuator));
+    const double speed = fields.actuator_velocity[output];
+    Add(fields, trees, ArmsOfOutput(fields, output),
+        {.d = Slope(d, poly, before_gear), .damper = -Coefficient(d, poly, before_gear) * speed},
+        speed, implicit);
   }
 }
 

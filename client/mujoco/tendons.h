@@ -5,8 +5,8 @@
 //   f = f_0 - dt k m' v - d (m' v - l'_0)
 //
 // In one tree it is part of A, over several trees a constraint row without bounds. A tendon's
-// spring that is slack at the beginning of the step has k = 0. Polynomial terms keep their value of
-// the beginning of the step.
+// spring that is slack at the beginning of the step has k = 0. Of polynomials k and d are the
+// slopes at the beginning of the step.
 #pragma once
 
 #include "client/mujoco/implicit_forces.h"

@@ -48,6 +48,14 @@ _OWNERS = {"array": PointerType, "numbers": (ArrayType, ValueType)}
 # Before version 4 every actuator has one force and one control, and no damper.
 _FORMER_NAMES = {"nactuator": "nu", "nout": "nu"}
 _NEW_IN_4 = {"actuator_outnum", "actuator_outadr", "actuator_ctrladr", "actuator_damping"}
+# Polynomials of springs and dampers.
+_NEW_IN_3_7 = {
+    "jnt_stiffnesspoly",
+    "dof_dampingpoly",
+    "tendon_stiffnesspoly",
+    "tendon_dampingpoly",
+    "actuator_dampingpoly",
+}
 # The metric of the integrator `discrete`: in 3.13, contacts of flexes are in another form.
 _EFM = ("efm_diag", "efm_fluid", "efm_c", "efm_ca", "efm_tid", "efm_ts", "efm_aid", "efm_as")
 _EFM_OF_FLEXES = ("efm_K_rownnz", "efm_K_rowadr", "efm_K_colind", "efm_K_val")
@@ -150,7 +158,7 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
                 field = _field(struct, each)
                 size = ctypes.sizeof(_structure("mjContact")) if kind == "contacts" else field.size
                 return where, begin + field.offset, size
-    if name in _NEW_IN_3_13 | _NEW_IN_4:
+    if name in _NEW_IN_3_7 | _NEW_IN_3_13 | _NEW_IN_4:
         return _ABSENT, 0, 0
     raise ImportError(f"MuJoCo {mujoco.__version__} has no {name}, which the adapter needs")
 

@@ -158,6 +158,15 @@ def compute_discrete_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     _run_stage("compute_discrete_forces", model, data)
 
 
+def compute_fluid_slopes(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Slopes of the forces of a fluid, after the velocities: `data.qDeriv` has nothing else.
+
+    Raises:
+        SapError: MuJoCo failed, as in the other stages.
+    """
+    _run_stage("compute_fluid_slopes", model, data)
+
+
 def advance_discretely(model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """Integrates a state by `qacc` as `discrete` does."""
     _run_stage("advance_discretely", model, data)
@@ -367,7 +376,12 @@ def load_native_steps() -> NativeSteps:
     library.sap_mujoco_open.argtypes = (ctypes.c_char_p, _POINTER, _POINTER, outcome)
     library.sap_mujoco_step.argtypes = (*(_POINTER,) * 3, settings, outcome)
     stages = {}
-    for name in ("rebuild_metric", "compute_discrete_forces", "advance_discretely"):
+    for name in (
+        "rebuild_metric",
+        "compute_discrete_forces",
+        "compute_fluid_slopes",
+        "advance_discretely",
+    ):
         stages[name] = getattr(library, f"sap_mujoco_{name}")
         stages[name].argtypes = (*(_POINTER,) * 3, outcome)
     library.sap_mujoco_rollout.argtypes = (

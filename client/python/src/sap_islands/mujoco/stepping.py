@@ -15,6 +15,7 @@ from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import (
     advance_discretely,
     compute_discrete_forces,
+    compute_fluid_slopes,
     rebuild_metric,
 )
 from sap_islands.mujoco.results import store_forces
@@ -280,3 +281,5 @@ def compute_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
         control(model, data)
     mujoco.mj_fwdActuation(model, data)
     mujoco.mj_fwdAcceleration(model, data)
+    if model.opt.density > 0 or model.opt.viscosity > 0:
+        compute_fluid_slopes(model, data)  # which the law of SAP reads
