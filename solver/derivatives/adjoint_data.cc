@@ -17,6 +17,7 @@ void AdjointData::Resize(const ConstraintGraph& graph, bool with_directions) {
     adjoint.gamma.resize(constraints);
     adjoint.w.resize(constraints);
     adjoint.w_by_W.resize(constraints);
+    if constexpr (HasRotation(pool)) adjoint.w_by_friction.resize(constraints);
     adjoint.W_bar.resize(constraints);
     adjoint.sums.resize(constraints);
     if (!with_directions) return;

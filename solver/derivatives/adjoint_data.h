@@ -44,12 +44,32 @@ struct PoolAdjoint {
   ConstraintVectors<kRows> gamma;  // reverse: p;  forward: d gamma at v held
   ConstraintVectors<kRows> dJ_v;   // forward: dJ v
   std::vector<double> w;           // [1/kg]; 0 where no parameter depends on it
-  // dw/dW = W / (9 w), with zeros in angular rows; 0 where w does not follow from J and A.
+  // dw/dW, with zeros in rows by which w is not estimated; 0 where w does not follow from J and A.
   ConstraintMatrices<kRows> w_by_W;
+  // dw/dmu of a contact in the first row, dw/dmu_j in those of its rotation.
+  ConstraintVectors<kRows> w_by_friction;
   ConstraintMatrices<kRows> W_bar;   // dw/dW w_bar
   std::vector<DerivativeSums> sums;  // by chunks of the units of an island
   typename Pool::Jacobians dJ;       // forward
 };
+
+// Whether contacts of a pool have rows of rotation.
+template <int index>
+constexpr bool HasRotation(PoolIndex<index>) {
+  return PoolAt<index>::Laws::kRows > 3;
+}
+
+// Calls body(friction, dw/dfriction) for the coefficients in `inputs` that w of contact i depends
+// on: mu, and those about the axes of its rows of rotation.
+template <typename Adjoint, typename Body>
+inline void ForFrictionOfDelassus(const Adjoint& adjoint, int i, ConeInputs* inputs, Body&& body) {
+  constexpr int kRows = Adjoint::kRows;
+  const LawVector<kRows>& slope = adjoint.w_by_friction.At(i);
+  body(inputs->mu, slope[0]);
+  for (int row = 3; row < kRows; ++row) {
+    body(inputs->angular_friction[row - kRows + 3], slope[row]);
+  }
+}
 
 struct AdjointData {
   std::vector<double> right_side;  // s, or that of a direction

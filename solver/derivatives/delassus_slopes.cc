@@ -12,7 +12,7 @@ class DelassusSlopes : DerivativePass {
   explicit DelassusSlopes(const DerivativeScope& scope) : DerivativePass(scope) {}
 
   double Run(bool with_inverses) {
-    if (with_inverses || view_.range().num_rows > 0) InvertTrees();
+    if (with_inverses) InvertTrees();
     double margin = 1;
     ForPoolsOf(view_, [&](auto pool) {
       const PoolRange range = view_.range(pool);
@@ -23,8 +23,7 @@ class DelassusSlopes : DerivativePass {
                   least = 1;
                   if (scope_.stop.Requested()) return;
                   ForConstraintsOfUnits(view_, pool, begin, end, [&](int unit, int i) {
-                    SetDelassus(pool, unit, i);
-                    least = std::min(least, KinkMargin(pool, i));
+                    least = std::min({least, SetDelassus(pool, unit, i), KinkMargin(pool, i)});
                   });
                 });
       for (const DerivativeSums& part :
@@ -50,43 +49,33 @@ class DelassusSlopes : DerivativePass {
                 }
               });
   }
+  // Returns the distance of w from its kink.
   template <int index>
-  void SetDelassus(PoolIndex<index> pool, int unit, int i) {
+  double SetDelassus(PoolIndex<index> pool, int unit, int i) {
     auto& adjoint = adjoint_.pools[pool];
     const int number = view_.layout(pool).order()[i];
     adjoint.w_by_W.values[i] = {};
+    if constexpr (HasRotation(pool)) adjoint.w_by_friction.Set(i, {});
     adjoint.w[i] = 0;
-    if (!scope_.InputsOf(pool, i).NeedsDelassus()) return;
+    const auto inputs = scope_.InputsOf(pool, i);
+    if (!inputs.NeedsDelassus()) return 1;
     if constexpr (IsRow(pool)) {
-      adjoint.w[i] = problem_.rows()[number].given_w * unit_;
-      if (adjoint.w[i] != 0) return;
-      adjoint.w[i] = RowDelassus(pool, unit);
-      adjoint.w_by_W.values[i](0, 0) = scope_.hold_delassus ? 0 : 1;
+      adjoint.w[i] = delassus_.OfRow(view_.layout(pool), view_.model.pools[pool].jacobians, unit);
+      const bool held = scope_.hold_delassus || problem_.rows()[number].given_w != 0;
+      adjoint.w_by_W.values[i](0, 0) = held ? 0 : 1;
+      return 1;
     } else {
       adjoint.w[i] = view_.model.w[number];
-      if (scope_.hold_delassus || problem_.given_w()[number] != 0) return;
+      if (scope_.hold_delassus || problem_.given_w()[number] != 0) return 1;
       constexpr int kRows = PoolAt<index>::Laws::kRows;
       const ContactLayout& layout = view_.layout(pool);
       const ContactGroup& group = layout.groups()[unit];
-      const DelassusColumns W = delassus_.Columns(
-          layout.parts_of(group), view_.model.pools[pool].jacobians.of(group, i), kRows);
-      adjoint.w_by_W.values[i] = delassus_.Slope<kRows>(W, adjoint.w[i]);
+      const auto slope = delassus_.SlopeOfContact<kRows>(
+          layout.parts_of(group), view_.model.pools[pool].jacobians.of(group, i), inputs);
+      adjoint.w_by_W.values[i] = slope.by_W;
+      if constexpr (HasRotation(pool)) adjoint.w_by_friction.Set(i, slope.by_friction);
+      return slope.kink_margin;
     }
-  }
-  template <int index>
-  double RowDelassus(PoolIndex<index> pool, int row) const {
-    const RowLayout& layout = view_.layout(pool);
-    const RowJacobians& jacobians = view_.model.pools[pool].jacobians;
-    double w = delassus_.OfCoupledRow(layout, jacobians, row);
-    for (const RowPart& part : layout.parts_of_row(row)) {
-      if (delassus_.IsCoupled(part.slot)) continue;
-      ForInverseOfPart(scope_, layout, jacobians, part, [&](const double* x) {
-        for (int64_t e = part.entry_begin; e < part.entry_end; ++e) {
-          w += jacobians.at(e) * x[layout.dof()[e]];
-        }
-      });
-    }
-    return w;
   }
 
   template <int index>

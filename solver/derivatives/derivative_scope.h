@@ -72,14 +72,14 @@ inline void ForConstraintsOfUnits(const IslandView& view, PoolIndex<index> pool,
   }
 }
 
-// Calls body(row, x) with x = A^-1 J_row' for the three linear rows of the block of one tree. Not
-// inlined, because its copies would make up most of the code of its callers.
+// Calls body(row, x) with x = A^-1 J_row' for these rows of the block of one tree. Not inlined,
+// because its copies would make up most of the code of its callers.
 template <typename Body>
 [[gnu::noinline]] inline void ForInverseColumns(const DerivativeScope& scope, int slot,
-                                                const double* J, Body&& body) {
+                                                const double* J, DelassusRows of, Body&& body) {
   ForSize(scope.view.graph.dofs()[slot], [&](auto n) {
     WithTreeScratch(n, [&](double* x) {
-      for (int row = 0; row < 3; ++row) {
+      for (int row = of.begin; row < of.end; ++row) {
         MultiplySymmetric(scope.A_inverse(slot), n, J + row * n, x);
         body(row, x);
       }
@@ -103,12 +103,13 @@ inline void ForInverseOfPart(const DerivativeScope& scope, const RowLayout& layo
   });
 }
 
-// W x of the linear rows of a law.
+// W x of the rows by which w is estimated.
 template <int rows>
 inline Lanes4 MultiplyLanes(const LawMatrix<rows>& W, const Lanes4& x) {
+  const DelassusRows of = RowsOf(W);
   Lanes4 product{};
-  for (int r = 0; r < std::min(rows, 3); ++r) {
-    for (int s = 0; s < std::min(rows, 3); ++s) product[r] += W(r, s) * x[s];
+  for (int r = 0; r < of.count(); ++r) {
+    for (int s = 0; s < of.count(); ++s) product[r] += W(of.begin + r, of.begin + s) * x[s];
   }
   return product;
 }
@@ -126,7 +127,7 @@ class CoupledColumns {
         scale_(factor.cholesky.scale() * scope.unit()) {}
 
   bool Has(int slot) const { return trees_.component_of(TreeOf(slot)) == component_; }
-  // A row of A^-1 J', one lane per linear row of J.
+  // A row of A^-1 J', one lane for each row of J that w is estimated by.
   Lanes4 At(int slot, int dof) const {
     return solve_.solution(factor_, trees_.place_of(TreeOf(slot)))[dof] * scale_;
   }
@@ -150,12 +151,14 @@ class CoupledColumns {
 };
 
 // Calls body(CoupledColumns) for each component of coupled trees whose inverse is in w of
-// constraint i: with the trees of the constraint alone, or with all trees of the component.
+// constraint i, estimated by these rows of a contact: with the trees of the constraint alone, or
+// with all trees of the component.
 template <int index, typename Body>
 inline void ForCoupledColumns(const DerivativeScope& scope, PoolIndex<index> pool, int unit, int i,
-                              HalfSolve::Fronts fronts, Body&& body) {
+                              [[maybe_unused]] DelassusRows of, HalfSolve::Fronts fronts,
+                              Body&& body) {
   const DelassusEstimate delassus = scope.delassus();
-  if (!scope.view.range().coupled || delassus.is_diagonal()) return;
+  if (!scope.view.range().coupled) return;
   const auto& jacobians = scope.view.model.pools[pool].jacobians;
   const auto& layout = scope.view.layout(pool);
   const auto finish = [&](int component, const HalfSolveFactor& factor, HalfSolve& solve) {
@@ -167,7 +170,7 @@ inline void ForCoupledColumns(const DerivativeScope& scope, PoolIndex<index> poo
   } else {
     const ContactGroup& group = layout.groups()[unit];
     delassus.ForComponents(layout.parts_of(group), jacobians.of(group, i),
-                           PoolAt<index>::Laws::kRows, finish);
+                           PoolAt<index>::Laws::kRows, of, finish);
   }
 }
 

@@ -144,6 +144,10 @@ class IslandGradient : DerivativePass {
     if constexpr (IsRow(pool)) {
       if (in.given_w != 0) bar.given_w = bar.w;
     }
+    if constexpr (HasRotation(pool)) {
+      ForFrictionOfDelassus(adjoint, i, &bar,
+                            [&](double& mu_bar, double w_by_mu) { mu_bar += bar.w * w_by_mu; });
+    }
     ForInputs(problem_, number, unit_, bar, gradient_.problem,
               [](double of_island, double& value, double scale) { value += scale * of_island; });
     const double w_bar = bar.w;
@@ -180,9 +184,10 @@ class IslandGradient : DerivativePass {
     const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
     if (W_bar.IsZero() || delassus_.IsCoupled(slot)) return;
     const double* J = view_.model.pools[pool].jacobians.of(group, i, part);
-    ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
-      for (int r = 0; r < 3; ++r) {
-        double* row = block.linear + r * n;
+    const DelassusRows of = RowsOf(W_bar);
+    ForInverseColumns(scope_, slot, J, of, [&](int s, const double* x) {
+      for (int r = of.begin; r < of.end; ++r) {
+        double* row = block.row(r, rows, n);
         for (int j = 0; j < n; ++j) row[j] += 2 * W_bar(r, s) * x[j];
       }
     });
@@ -214,8 +219,9 @@ class IslandGradient : DerivativePass {
   void WriteCoupledJacobian(PoolIndex<index> pool, int unit, int i) {
     const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
     const auto& layout = view_.layout(pool);
+    const DelassusRows of = RowsOf(W_bar);
     ForCoupledColumns(
-        scope_, pool, unit, i, HalfSolve::Fronts::kVisited, [&](const CoupledColumns& X) {
+        scope_, pool, unit, i, of, HalfSolve::Fronts::kVisited, [&](const CoupledColumns& X) {
           if constexpr (IsRow(pool)) {
             double* J_bar = ByEntries(problem_, layout, unit, gradient_.problem.row_coefficients);
             for (const RowPart& part : layout.parts_of_row(unit)) {
@@ -231,11 +237,10 @@ class IslandGradient : DerivativePass {
               if (!X.Has(part.slot)) continue;
               const auto block = BlockOf(problem_, view_, pool, group, i, p, gradient_.problem);
               for (int j = 0; j < part.dofs; ++j) {
-                const Lanes4 x = X.At(part.slot, j);
-                for (int r = 0; r < 3; ++r) {
-                  for (int s = 0; s < 3; ++s) {
-                    block.linear[r * part.dofs + j] += 2 * W_bar(r, s) * x[s];
-                  }
+                const Lanes4 product = MultiplyLanes(W_bar, X.At(part.slot, j));
+                for (int r = of.begin; r < of.end; ++r) {
+                  block.row(r, PoolAt<index>::Laws::kRows, part.dofs)[j] +=
+                      2 * product[r - of.begin];
                 }
               }
             }
@@ -266,7 +271,7 @@ class IslandGradient : DerivativePass {
       ForConstraintsOfUnits(view_, pool, range.unit_begin, range.unit_end, [&](int unit, int i) {
         const auto& W_bar = adjoint_.pools[pool].W_bar.At(i);
         if (scope_.stop.Requested() || W_bar.IsZero()) return;
-        ForCoupledColumns(scope_, pool, unit, i, HalfSolve::Fronts::kAll,
+        ForCoupledColumns(scope_, pool, unit, i, RowsOf(W_bar), HalfSolve::Fronts::kAll,
                           [&](const CoupledColumns& X) { SubtractCoupledDelassus(W_bar, X); });
       });
     });

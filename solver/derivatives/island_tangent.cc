@@ -127,7 +127,12 @@ class IslandTangent : DerivativePass {
     if constexpr (IsRow(pool)) {
       if (problem_.rows()[number].given_w != 0) change.w = change.given_w;
     }
-    if (!adjoint_.pools[pool].w_by_W.At(i).IsZero()) change.w += DelassusOf(pool, unit, i);
+    auto& adjoint = adjoint_.pools[pool];
+    if (!adjoint.w_by_W.At(i).IsZero()) change.w += DelassusOf(pool, unit, i);
+    if constexpr (HasRotation(pool)) {
+      ForFrictionOfDelassus(adjoint, i, &change,
+                            [&](double dmu, double w_by_mu) { change.w += w_by_mu * dmu; });
+    }
     return change;
   }
 
@@ -166,7 +171,8 @@ class IslandTangent : DerivativePass {
     const auto& dJ = adjoint_.pools[pool].dJ;
     const auto& layout = view_.layout(pool);
     double dw = 0;
-    ForCoupledColumns(scope_, pool, unit, i, HalfSolve::Fronts::kAll, [&](const CoupledColumns& X) {
+    const DelassusRows of = RowsOf(w_by_W);
+    const auto add = [&](const CoupledColumns& X) {
       if constexpr (IsRow(pool)) {
         for (const RowPart& part : layout.parts_of_row(unit)) {
           if (!X.Has(part.slot)) continue;
@@ -181,12 +187,15 @@ class IslandTangent : DerivativePass {
           const double* block = dJ.of(group, i, part);
           for (int j = 0; j < part.dofs; ++j) {
             const Lanes4 x = MultiplyLanes(w_by_W, X.At(part.slot, j));
-            for (int r = 0; r < 3; ++r) dw += 2 * block[r * part.dofs + j] * x[r];
+            for (int r = 0; r < of.count(); ++r) {
+              dw += 2 * block[(of.begin + r) * part.dofs + j] * x[r];
+            }
           }
         }
       }
       dw -= CoupledInertia(w_by_W, X) / unit_;
-    });
+    };
+    ForCoupledColumns(scope_, pool, unit, i, of, HalfSolve::Fronts::kAll, add);
     return dw;
   }
 
@@ -221,26 +230,28 @@ class IslandTangent : DerivativePass {
     const int n = part.dofs;
     const double* J = view_.model.pools[pool].jacobians.of(group, i, part);
     const double* dJ = adjoint_.pools[pool].dJ.of(group, i, part);
+    const DelassusRows of = RowsOf(w_by_W);
     double dw = 0;
-    ForInverseColumns(scope_, slot, J, [&](int s, const double* x) {
-      for (int r = 0; r < 3; ++r) {
+    ForInverseColumns(scope_, slot, J, of, [&](int s, const double* x) {
+      for (int r = of.begin; r < of.end; ++r) {
         for (int j = 0; j < n; ++j) dw += 2 * w_by_W(r, s) * dJ[r * n + j] * x[j];
       }
     });
     return dw - BlockInertia(slot, n, w_by_W, J);
   }
 
-  // dw/dW : X' dA X, with X = A^-1 J' of three rows.
+  // dw/dW : X' dA X, with X = A^-1 J' of the rows by which w is estimated.
   template <int rows>
   double BlockInertia(int slot, int n, const LawMatrix<rows>& w_by_W, const double* J) {
+    const DelassusRows of = RowsOf(w_by_W);
     double sum = 0;
     WithTreeScratch(3 * static_cast<size_t>(n), [&](double* X) {
-      for (int r = 0; r < 3; ++r) {
-        MultiplySymmetric(scope_.A_inverse(slot), n, J + r * n, X + r * n);
+      for (int r = 0; r < of.count(); ++r) {
+        MultiplySymmetric(scope_.A_inverse(slot), n, J + (of.begin + r) * n, X + r * n);
       }
-      for (int r = 0; r < 3; ++r) {
-        for (int s = 0; s < 3; ++s) {
-          sum += w_by_W(r, s) * QuadraticForm(slot, X + r * n, X + s * n);
+      for (int r = 0; r < of.count(); ++r) {
+        for (int s = 0; s < of.count(); ++s) {
+          sum += w_by_W(of.begin + r, of.begin + s) * QuadraticForm(slot, X + r * n, X + s * n);
         }
       }
     });

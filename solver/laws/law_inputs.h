@@ -78,6 +78,20 @@ struct EachPartial : Visit {
 template <typename Visit>
 EachPartial(Visit) -> EachPartial<Visit>;
 
+// By a rule whose value is a multiple of that of another rule.
+template <typename Partials>
+struct ScaledPartials {
+  double factor;
+  Partials& partials;
+
+  void operator()(int parameter, auto& input, double partial) {
+    partials(parameter, input, factor * partial);
+  }
+  void Choice(const Larger& larger) { partials.Choice(larger); }
+};
+template <typename Partials>
+ScaledPartials(double, Partials&) -> ScaledPartials<Partials>;
+
 // By a caller that wants the distance of the rules from their kinks.
 struct LeastMargin {
   double value{1};

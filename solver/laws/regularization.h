@@ -2,7 +2,7 @@
 // derivatives (law_inputs.h).
 //
 //   R_n, R of a row   max(beta^2 / (4 pi^2) w, 1 / (dt k (dt + tau)))   a tie is compliant
-//   R_t               sigma w
+//   R_t               sigma w, or sigma R_n where nothing moves, w = 0
 //   R of a row        slip_parameter w, where that is given
 //   eps               max(stiction speed, mu sigma w n_0)
 #pragma once
@@ -53,6 +53,12 @@ inline double TangentialRegularization(const ConeInputs& in, int parameter, auto
   if (in.R_t != 0) {
     partials(parameter, d.R_t, 1.0);
     return in.R_t;
+  }
+  if (in.w == 0) {
+    ScaledPartials scaled{in.shared.sigma, partials};
+    const double R_n = NormalRegularization(in, parameter, d, scaled);
+    partials(parameter, d.shared.sigma, R_n);
+    return in.shared.sigma * R_n;
   }
   partials(parameter, d.w, in.shared.sigma);
   partials(parameter, d.shared.sigma, in.w);

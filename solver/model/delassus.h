@@ -1,8 +1,16 @@
 // w of contacts and rows, the estimate of W = J A^-1 J' that R and eps are made of, and its
 // derivatives.
 //
-//   contact   w = |W|_F / 3 by its three linear rows, or less (load_paths.h);   dw/dW = W / (9 w)
+//   contact   w = max(|W|_F, |M|_F) / 3, or less (load_paths.h)
 //   row       w = W
+//
+// A contact has W of its three linear rows and M = L W_a L of its angular ones, with L_j = 1e-3
+// mu_j / mu. M is larger only where the contact moves along its axes by less than a thousandth of
+// what it turns about them, in units of friction: at the pivot of a hinge. R_t = sigma w, which
+// friction about the axes is regularized by as well, would otherwise vanish there. w = 0 where
+// nothing moves. Derivatives, of the larger one, with D = W or M:
+//
+//   dw/dD = D / (9 w),   dM = L dW_a L + dL W_a L + L W_a dL
 #pragma once
 
 #include <algorithm>
@@ -11,6 +19,7 @@
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/model/sap_model.h"
+#include "solver/parallel/growing_buffer.h"
 #include "solver/pools/jacobian_kernels.h"
 
 namespace sap {
@@ -18,6 +27,8 @@ namespace sap {
 // The three columns of W = J A^-1 J', one lane per row of J; the fourth lane stays zero.
 struct DelassusColumns {
   Lanes4 x{}, y{}, n{};
+
+  const Lanes4& row(int i) const { return i == 0 ? x : (i == 1 ? y : n); }
 };
 
 // W += J A^-1 J' for one tree by L D L' = A, with the inverse of D on the diagonal of `factor`; X
@@ -69,6 +80,32 @@ inline double Norm(const DelassusColumns& W) {
   return std::sqrt(Sum(W.x * W.x + W.y * W.y + W.n * W.n));
 }
 
+// The rows of a constraint by which w is estimated: linear ones, or angular ones.
+struct DelassusRows {
+  int begin, end;
+
+  int count() const { return end - begin; }
+};
+// Those in which dw/dW is not 0.
+template <int rows>
+inline DelassusRows RowsOf(const LawMatrix<rows>& w_by_W) {
+  for (int row = 3; row < rows; ++row) {
+    if (w_by_W(row, row) != 0) return {3, rows};
+  }
+  return {0, std::min(rows, 3)};
+}
+
+// L, and 0 beyond the angular rows.
+template <int rows>
+inline std::array<double, 3> FrictionArms(const ConeInputs& in) {
+  constexpr double kShare = 1e-3;
+  std::array<double, 3> arms{};
+  for (int row = 3; row < rows; ++row) {
+    arms[row - 3] = kShare * in.angular_friction[row - rows + 3] / in.mu;
+  }
+  return arms;
+}
+
 // A contact with its Jacobian and W.
 struct ContactColumns {
   std::span<const ContactPart> parts;
@@ -89,8 +126,13 @@ struct DelassusEstimate {
 
   bool is_diagonal() const { return problem.regularization().rule == DelassusRule::kDiagonal; }
 
-  // Whether w of a tree is found with those that are coupled with it.
-  bool IsCoupled(int slot) const { return !is_diagonal() && model.IsCoupled(graph, slot); }
+  // The component of coupled trees with which w of a tree is found; -1: it is found alone, as every
+  // tree is by the diagonal of A.
+  int ComponentOf(int slot) const {
+    if (is_diagonal()) return -1;
+    return model.coupled_trees().component_of(graph.islands().tree_of_slot()[slot]);
+  }
+  bool IsCoupled(int slot) const { return ComponentOf(slot) >= 0; }
 
   // W += that of one tree which is not coupled.
   void AddTree(int slot, const double* J, DelassusColumns* W) const {
@@ -138,7 +180,7 @@ struct DelassusEstimate {
       solve.Start(factor.plan);
       for (size_t i = 0; i < contacts.size(); ++i) {
         for (const ContactPart& part : contacts[i].parts) {
-          if (ComponentOf(part) != component) continue;
+          if (ComponentOf(part.slot) != component) continue;
           Lanes4* row = solve.rows(factor, PlaceOf(part));
           const double* block = contacts[i].J + rows * part.column;
           const int n = part.dofs;
@@ -157,11 +199,34 @@ struct DelassusEstimate {
     }
   }
 
+  // M of a contact with so many rows.
+  template <int rows>
+  DelassusColumns AngularColumns(std::span<const ContactPart> parts, const double* J,
+                                 const ConeInputs& in) const {
+    const std::array<double, 3> arms = FrictionArms<rows>(in);
+    thread_local GrowingBuffer<double> buffer;
+    double* scaled = buffer.Reserve(3 * static_cast<size_t>(parts.back().column) +
+                                    3 * static_cast<size_t>(parts.back().dofs));
+    for (const ContactPart& part : parts) {
+      const double* angular = J + rows * part.column + 3 * part.dofs;
+      double* to = scaled + 3 * part.column;
+      std::fill_n(to, 3 * part.dofs, 0.0);
+      for (int row = 0; row < rows - 3; ++row) {
+        for (int i = 0; i < part.dofs; ++i) {
+          to[row * part.dofs + i] = arms[row] * angular[row * part.dofs + i];
+        }
+      }
+    }
+    return Columns(parts, scaled, 3);
+  }
+
   // w of a contact whose W is known.
-  double OfContact(int contact, const ContactColumns& columns, int rows) const {
-    const double norm = Norm(columns.W);
-    // A contact whose Jacobian vanishes moves nothing; any positive w does.
-    const double w = norm == 0 ? 1.0 : norm / 3.0;
+  template <int rows>
+  double OfContact(int contact, const ContactColumns& columns, const auto& in) const {
+    double w = Norm(columns.W) / 3.0;
+    if constexpr (rows > 3) {
+      w = std::max(w, Norm(AngularColumns<rows>(columns.parts, columns.J, in)) / 3.0);
+    }
     if (problem.regularization().rule != DelassusRule::kLoadPath) return w;
     const auto [by_load, by_squeeze] = model.load_paths.bounds(contact);
     const double loaded = std::min(w, by_load);
@@ -173,15 +238,41 @@ struct DelassusEstimate {
     return std::min(loaded, std::max(by_squeeze, std::min(Norm(low), Norm(high)) / 3.0));
   }
 
-  // dw/dW at an estimate w of a contact, 0 in rows other than the linear ones, and where W = 0.
+  // dw/dW of a contact, 0 in rows other than those that w is estimated by, and where W and M are 0;
+  // dw/dmu in the first row and dw/dmu_j in angular ones; and the distance from the kink in [0, 1].
   template <int rows>
-  static LawMatrix<rows> Slope(const DelassusColumns& W, double w) {
-    LawMatrix<rows> slope;
-    if (Norm(W) == 0) return slope;
+  struct ContactSlope {
+    LawMatrix<rows> by_W;
+    LawVector<rows> by_friction{};
+    double kink_margin{1};
+  };
+  template <int rows>
+  ContactSlope<rows> SlopeOfContact(std::span<const ContactPart> parts, const double* J,
+                                    const auto& in) const {
+    ContactSlope<rows> slope;
+    const DelassusColumns W = Columns(parts, J, rows);
+    const double norm = Norm(W);
+    if constexpr (rows > 3) {
+      const DelassusColumns M = AngularColumns<rows>(parts, J, in);
+      const double angular = Norm(M);
+      if (angular > 0) slope.kink_margin = RelativeDistance(norm, angular);
+      if (angular > norm) {
+        const std::array<double, 3> arms = FrictionArms<rows>(in);
+        for (int r = 3; r < rows; ++r) {
+          for (int s = 3; s < rows; ++s) {
+            const double by_M = M.row(r - 3)[s - 3] / (3 * angular);
+            slope.by_W(r, s) = arms[r - 3] * arms[s - 3] * by_M;
+            const double mu_j = in.angular_friction[r - rows + 3];
+            if (mu_j > 0) slope.by_friction[r] += 2 * by_M * M.row(r - 3)[s - 3] / mu_j;
+          }
+        }
+        slope.by_friction[0] = -2 * (angular / 3) / in.mu;
+        return slope;
+      }
+    }
+    if (norm == 0) return slope;
     for (int r = 0; r < 3; ++r) {
-      slope(r, 0) = W.x[r] / (9 * w);
-      slope(r, 1) = W.y[r] / (9 * w);
-      slope(r, 2) = W.n[r] / (9 * w);
+      for (int s = 0; s < 3; ++s) slope.by_W(r, s) = W.row(s)[r] / (9 * (norm / 3));
     }
     return slope;
   }
@@ -227,16 +318,18 @@ struct DelassusEstimate {
   }
 
   // Calls body(component, factor, solve) with Y = L^-1 J' for each component of coupled trees that
-  // a contact touches, one lane per linear row, in the unit of mass of the problem.
+  // a contact touches, one lane for each of the rows `of` J, in the unit of mass of the problem.
   template <typename Body>
-  void ForComponents(std::span<const ContactPart> parts, const double* J, int rows,
+  void ForComponents(std::span<const ContactPart> parts, const double* J, int rows, DelassusRows of,
                      Body&& body) const {
     ForComponents(
         parts,
         [&](const ContactPart& part, Lanes4* to) {
-          const double* block = J + rows * part.column;
           const int n = part.dofs;
-          for (int i = 0; i < n; ++i) to[i] += Lanes4{block[i], block[n + i], block[2 * n + i], 0};
+          const double* block = J + rows * part.column + of.begin * n;
+          for (int i = 0; i < n; ++i) {
+            for (int row = 0; row < of.count(); ++row) to[i][row] += block[row * n + i];
+          }
         },
         body);
   }
@@ -277,8 +370,10 @@ struct DelassusEstimate {
   void ForComponents(std::span<const Part> parts, Add&& add, Body&& body) const {
     thread_local HalfSolve solve;
     for (size_t first = 0; first < parts.size(); ++first) {
-      const int component = ComponentOf(parts[first]);
-      const auto is_of_component = [&](const Part& part) { return ComponentOf(part) == component; };
+      const int component = ComponentOf(parts[first].slot);
+      const auto is_of_component = [&](const Part& part) {
+        return ComponentOf(part.slot) == component;
+      };
       if (component < 0 || std::any_of(parts.begin(), parts.begin() + first, is_of_component)) {
         continue;
       }
@@ -292,11 +387,6 @@ struct DelassusEstimate {
     }
   }
 
-  // The component of the tree of a part; -1: it is not coupled.
-  template <typename Part>
-  int ComponentOf(const Part& part) const {
-    return model.coupled_trees().component_of(graph.islands().tree_of_slot()[part.slot]);
-  }
   template <typename Part>
   int PlaceOf(const Part& part) const {
     return model.coupled_trees().place_of(graph.islands().tree_of_slot()[part.slot]);
@@ -306,10 +396,9 @@ struct DelassusEstimate {
   // that of the sums of W, so that they do not depend on which contacts are together.
   int NextComponent(std::span<const ContactColumns> contacts, int component) const {
     int next = -1;
-    if (is_diagonal()) return next;
     for (const ContactColumns& contact : contacts) {
       for (const ContactPart& part : contact.parts) {
-        const int other = ComponentOf(part);
+        const int other = ComponentOf(part.slot);
         if (other > component && (next < 0 || other < next)) next = other;
       }
     }

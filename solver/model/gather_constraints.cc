@@ -73,7 +73,7 @@ class ConstraintGatherer {
     for (size_t k = 0; k < count; ++k) {
       const int contact = layout.order()[contacts[k].i];
       if (!columns[k].parts.empty()) {
-        inputs[k].w = delassus_.OfContact(contact, columns[k], Laws::kRows);
+        inputs[k].w = delassus_.OfContact<Laws::kRows>(contact, columns[k], inputs[k]);
       }
       model_.w[contact] = inputs[k].w;
       representable &= SetLaw(pool, contacts[k].i, inputs[k]);

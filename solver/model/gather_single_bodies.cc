@@ -73,8 +73,7 @@ Lanes4 EstimateDelassus(const SingleBodies& bodies, const SingleBodies::Contact&
   for (int r = 0; r < 3; ++r) {
     squares[r] = W[r][0] * W[r][0] + W[r][1] * W[r][1] + W[r][2] * W[r][2];
   }
-  const Lanes4 norm = Sqrt((squares[0] + squares[1]) + squares[2]);
-  return norm == 0.0 ? Lanes4{} + 1.0 : norm / 3.0;
+  return Sqrt((squares[0] + squares[1]) + squares[2]) / 3.0;
 }
 
 FrictionParameters<Lanes4> InLanes(

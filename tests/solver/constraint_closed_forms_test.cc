@@ -473,5 +473,91 @@ TEST(HuntCrossleyClosedFormTest, OfTheSimilarLawIsTheImpulseAtTheShiftedSpeed) {
   EXPECT_NEAR(v_1 / v_2, -0.75, 1e-9);  // friction keeps the direction
 }
 
+// A hinge whose axis goes through a contact: the contact presses with the force of its spring, k
+// phi0, and only torsion brakes the hinge.
+//
+//   R_n = 1 / (dt^2 k),   rho = sigma w mu^2,   w = 1e-6 (mu_s / mu)^2 / (3 I)
+//   gamma_n = (dt^-1 phi + mu_s omega) / (R_n + rho),   I (omega - omega*) = -mu_s gamma_n
+struct Pivot {
+  double inertia{2}, speed{3}, stiffness{1e4}, overlap{1e-3}, mu{0.5}, arm{0.02};
+
+  ProblemArrays Arrays() const {
+    ProblemArrays arrays;
+    arrays.AddTree(MatrixXd::Constant(1, 1, inertia), VectorXd::Constant(1, speed));
+    arrays.AddContact(0, ProblemArrays::Jacobian::Zero(3, 1),
+                      {.signed_distance = -overlap,
+                       .stiffness = stiffness,
+                       .relaxation_time = 0,
+                       .friction = mu});
+    arrays.contacts.law.torsional_friction = {mu * arm};
+    arrays.contacts.angular_jacobian = {0, 0, 1};
+    return arrays;
+  }
+  double Delassus() const { return 1e-6 * arm * arm / inertia / 3; }
+  double SpeedByHand() const {
+    const double R = 1 / (kTimeStep * kTimeStep * stiffness) + 1e-3 * Delassus() * mu * mu;
+    const double torsion = mu * arm;
+    return (inertia * speed - torsion * overlap / kTimeStep / R) /
+           (inertia + torsion * torsion / R);
+  }
+};
+
+constexpr DelassusRule kRules[] = {DelassusRule::kFull, DelassusRule::kDiagonal,
+                                   DelassusRule::kLoadPath};
+
+TEST(PivotClosedFormTest, TorsionBrakesByTheForceOfTheSpringUnderEveryRule) {
+  for (const DelassusRule rule : kRules) {
+    for (const double inertia : {1e-3, 1.999, 2.001, 4.0}) {
+      const Pivot pivot{.inertia = inertia, .arm = 1e-2 * inertia};
+      ProblemArrays arrays = pivot.Arrays();
+      arrays.regularization.rule = rule;
+      arrays.trees.initial_velocity = {1};
+      const ContactSolution solution = Solve(Checked(arrays), kTight);
+      EXPECT_EQ(solution.islands[0].status, SolveStatus::kConverged);
+      EXPECT_NEAR(solution.velocity[0], pivot.SpeedByHand(), 1e-9);
+      EXPECT_NEAR(solution.delassus_estimate[0], pivot.Delassus(), 1e-12 * pivot.Delassus());
+    }
+  }
+}
+
+// Whatever else is in the island, and however near the axis the contact is.
+TEST(PivotClosedFormTest, TheAnswerIsAFunctionOfTheContactAlone) {
+  const Pivot pivot;
+  for (const bool islands : {true, false}) {
+    for (const double other : {1e-6, 1.0, 1e6}) {
+      for (const double size : {0.0, 1e-170, 1e-17, 1e-9}) {
+        ProblemArrays arrays = pivot.Arrays();
+        for (double& J : arrays.contacts.jacobian) J = size;
+        arrays.AddTree(MatrixXd::Constant(1, 1, other), VectorXd::Constant(1, 1));
+        arrays.AddRow({1}, {1});
+        const ContactSolution solution =
+            Solve(Checked(arrays), {.relative_tolerance = 1e-13, .islands = islands});
+        EXPECT_NEAR(solution.velocity[0], pivot.SpeedByHand(), 1e-6);
+        EXPECT_NEAR(solution.delassus_estimate[0], pivot.Delassus(), 1e-9 * pivot.Delassus());
+      }
+    }
+  }
+}
+
+// Its spring presses, its friction stays within the cone, and nothing else notices.
+TEST(PivotClosedFormTest, AContactThatNothingMovesHasTheForceOfItsSpring) {
+  for (const DelassusRule rule : kRules) {
+    for (const int dofs : {1, 3, 6}) {
+      ProblemArrays arrays;
+      arrays.regularization.rule = rule;
+      arrays.AddTree(3 * MatrixXd::Identity(dofs, dofs), VectorXd::Ones(dofs));
+      arrays.trees.initial_velocity.assign(dofs, 0);
+      arrays.AddContact(0, ProblemArrays::Jacobian::Zero(3, dofs),
+                        {.signed_distance = -1e-3, .stiffness = 1e4, .relaxation_time = 0.03});
+      const ContactSolution solution = Solve(Checked(arrays), kTight);
+      EXPECT_EQ(solution.islands[0].status, SolveStatus::kConverged);
+      EXPECT_EQ(solution.delassus_estimate[0], 0);
+      EXPECT_EQ(solution.velocity, arrays.trees.free_motion_velocity);
+      EXPECT_NEAR(solution.impulse[2], kTimeStep * 1e4 * 1e-3, 1e-12);
+      EXPECT_EQ(solution.impulse[0], 0);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sap::test

@@ -2,6 +2,7 @@
 // against differences, and of both modes against each other.
 #include <gtest/gtest.h>
 
+#include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -120,6 +121,43 @@ TEST(CouplingGradientTest, GradientsByCouplingsAreWhatDifferencesOfSolutionsSay)
     ++tested;
   }
   EXPECT_GE(tested, 4);
+}
+
+// A row on the first of two coupled velocities, A = [[2, c], [c, 2]], W = (A^-1)_00, R = s w:
+//
+//   gamma = (R dt u - v*_0) / (R + W),   dv/ds = A^-1 e_0 w (dt u W + v*_0) / (R + W)^2
+//
+// with w = W, or 1/2 by the diagonal of A.
+TEST(CoupledRowTest, DerivativesBySlipParameterAreThoseOfTheClosedForm) {
+  constexpr double kCoupling = 0.7, kSlip = 0.5, kForce = 20;
+  const double determinant = 4 - kCoupling * kCoupling;
+  const double W = 2 / determinant;
+  for (const DelassusRule rule : {DelassusRule::kFull, DelassusRule::kDiagonal}) {
+    ProblemArrays arrays;
+    arrays.regularization.rule = rule;
+    arrays.AddTree(Eigen::MatrixXd::Constant(1, 1, 2), Eigen::VectorXd::Constant(1, 1.0));
+    arrays.AddTree(Eigen::MatrixXd::Constant(1, 1, 2), Eigen::VectorXd::Constant(1, -0.5));
+    arrays.trees.coupled_a = {1};
+    arrays.trees.coupled_b = {0};
+    arrays.trees.coupling_block = {kCoupling};
+    arrays.AddRow({0}, {1});
+    arrays.rows.slip_parameter = {kSlip};
+    arrays.rows.force_offset = {kForce};
+    const ContactProblem problem = Checked(arrays);
+    ProblemDifferential direction;
+    direction.Reset(problem);
+    direction.rows[0].slip_parameter = 1;
+    const std::vector<double> unit{1, 0};
+    const Cotangent cotangent{.velocity = unit};
+    const Derivatives derivatives =
+        Differentiate(problem, kTightest, {&cotangent, 1}, {&direction, 1});
+    const double w = rule == DelassusRule::kFull ? W : 0.5;
+    const double R = kSlip * w;
+    const double dgamma = w * (arrays.time_step * kForce * W + 1) / ((R + W) * (R + W));
+    EXPECT_NEAR(derivatives.tangents[0].velocity[0], W * dgamma, 1e-12);
+    EXPECT_NEAR(derivatives.tangents[0].velocity[1], -kCoupling / determinant * dgamma, 1e-12);
+    EXPECT_NEAR(derivatives.gradients[0].problem.rows[0].slip_parameter, W * dgamma, 1e-12);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, CoupledDerivativesTest, testing::Range(0, 8));

@@ -119,6 +119,16 @@ MatrixL ConstrainedProblem::Delassus(size_t first_block, int rows) const {
   return Transposed(Y) * factor_->vectorD().cwiseInverse().asDiagonal() * Y;
 }
 
+// By the linear rows, or by the angular ones in units of friction where that is more.
+long double ConstrainedProblem::DelassusOfContact(size_t first_block, const Vector6L& mu) const {
+  const bool turns = !mu.tail(3).isZero();
+  const MatrixL W = Delassus(first_block, turns ? 6 : 3);
+  if (!turns) return W.norm() / 3;
+  const VectorL arms = 1e-3L / mu[0] * mu.tail(3);
+  const MatrixL scaled = arms.asDiagonal() * W.bottomRightCorner(3, 3) * arms.asDiagonal();
+  return std::max(MatrixL(W.topLeftCorner(3, 3)).norm(), scaled.norm()) / 3;
+}
+
 void ConstrainedProblem::ReadContacts(const ProblemArrays& arrays) {
   const ProblemArrays::Contacts& contacts = arrays.contacts;
   size_t at = 0, angular_at = 0, num_angular = 0;
@@ -203,12 +213,15 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   offsets_.insert(offsets_.end(), {surface.x(), surface.y(), surface.z(), 0, 0, 0});
 
   const ContactProblemView::Regularization& rule = arrays.regularization;
-  const long double w = law.delassus_estimate.empty() ? Delassus(first_block, 3).norm() / 3
+  const long double w = law.delassus_estimate.empty() ? DelassusOfContact(first_block, contact.mu)
                                                       : law.delassus_estimate[i];
-  const long double R_t = law.regularization_t.empty() ? rule.sigma * w : law.regularization_t[i];
+  contact.w = w;
   contact.R_n = law.regularization_n.empty()
                     ? std::max(NearRigidR(rule.beta, w), 1 / (dt * law.stiffness[i] * period))
                     : law.regularization_n[i];
+  const long double R_t = !law.regularization_t.empty() ? law.regularization_t[i]
+                          : w > 0                       ? rule.sigma * w
+                                                        : rule.sigma * contact.R_n;
   contact.rho = R_t * mu * mu;
   contact.adhesion_impulse = dt * ValueAt(law.adhesion, i, 0);
   contact.time_step = dt;

@@ -66,6 +66,7 @@ class ConstrainedProblem {
   void ReadCouplings(const ProblemArrays& arrays);
   // W of the first rows of the blocks from this one on, which are those of one constraint.
   MatrixL Delassus(size_t first_block, int rows) const;
+  long double DelassusOfContact(size_t first_block, const Vector6L& mu) const;
   void ReadContacts(const ProblemArrays& arrays);
   void ReadBodyContacts(const ProblemArrays& arrays);
   // Contact i of the law's arrays, its Jacobians already in blocks_ from the given one on; frame

@@ -32,6 +32,7 @@ struct ContactValue {
 struct ExactContact {
   ContactLaw law{ContactLaw::kSap};
   Vector6L mu{Vector6L::Zero()};  // of each axis; not of the normal
+  long double w{0};               // [1/kg]
   Vector6L v_hat{Vector6L::Zero()};
   long double R_n{0};
   long double rho{0};               // R_j mu_j^2, the same on every axis of the cone
