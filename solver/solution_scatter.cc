@@ -1,6 +1,8 @@
 #include "solver/solution_scatter.h"
 
 #include <algorithm>
+#include <cmath>
+#include <span>
 
 namespace sap {
 
@@ -53,6 +55,29 @@ void WriteConstraint(const ContactProblem& problem, PoolIndex<index>, int number
     for (int axis = 0; axis < 3; ++axis) {
       const int row = static_cast<int>(rows) - 3 + axis;  // 4 rows have the normal axis alone
       angular[axis] = row < 3 ? 0.0 : gamma[row];
+    }
+  }
+}
+
+void ClearNonFinite(std::span<double> numbers) {
+  for (double& number : numbers) {
+    if (!std::isfinite(number)) number = 0;
+  }
+}
+
+template <int index>
+void ClearNonFinite(const ContactProblem& problem, PoolIndex<index> pool, int number,
+                    ContactSolution* solution) {
+  if constexpr (IsRow(pool)) {
+    ClearNonFinite({&solution->row_impulse[number], 1});
+    ClearNonFinite({&solution->row_velocity[number], 1});
+  } else {
+    const int64_t to = 3 * static_cast<int64_t>(number);
+    ClearNonFinite({&solution->delassus_estimate[number], 1});
+    ClearNonFinite({&solution->impulse[to], 3});
+    ClearNonFinite({&solution->contact_velocity[to], 3});
+    if constexpr (PoolAt<index>::Laws::kRows > 3) {
+      ClearNonFinite({AngularImpulse(problem, number, solution), 3});
     }
   }
 }
@@ -120,6 +145,9 @@ void ScatterIterate(const ContactProblem& problem, const IslandView& view, const
     std::copy_n(data.v.begin() + in_graph, dofs, solution->velocity.begin() + in_problem);
   });
   const double unit = view.constants().mass_unit;
+  IslandReport& report = solution->islands[view.island];
+  const bool failed = report.status == SolveStatus::kNumericalFailure;
+  if (failed) ClearNonFinite({&report.cost, 1});
   ForPoolsOf(view, [&](auto pool) {
     const PoolRange range = view.range(pool);
     const auto& state = data.pools[pool];
@@ -130,6 +158,7 @@ void ScatterIterate(const ContactProblem& problem, const IslandView& view, const
       if constexpr (!IsRow(pool)) {
         solution->delassus_estimate[number] = view.model.w[number] / unit;
       }
+      if (failed) ClearNonFinite(problem, pool, number, solution);
     }
   });
 }

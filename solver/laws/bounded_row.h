@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "solver/laws/regularization.h"
 
@@ -127,7 +128,9 @@ struct BoundedRow {
     bool IsRepresentable() const {
       return R > 0 && std::isfinite(R) && std::isfinite(inv_R) && std::isfinite(v_hat);
     }
-    bool has_dual_direction() const { return lower < upper && std::isfinite(upper - lower); }
+    bool has_dual_direction() const {
+      return upper - lower > kLeastSize && std::isfinite(upper - lower);
+    }
   };
   static Parameters Make(const RowInputs& in, auto& d, auto&& partials) {
     constexpr int kLower = 2, kUpper = 3;
@@ -205,7 +208,7 @@ struct BoundedRow {
     if (!p.has_dual_direction()) return;
     double next;
     if (point.IsInside(p)) {
-      next = (ErrorFromMiddle(p, point) - dv_c[0]) / (p.R * HalfWidth(p));
+      next = (ErrorFromMiddle(p, point) - dv_c[0]) / std::max(p.R * HalfWidth(p), kLeastError);
     } else {
       const double t = Side(p, point);
       next = t - dv_c[0] * (1 - (*s)[0] * t) / SaturatedError(p, point);
@@ -218,6 +221,9 @@ struct BoundedRow {
   }
 
  private:
+  // Errors below have infinite inverses.
+  static constexpr double kLeastError = std::numeric_limits<double>::min();
+
   static double Middle(const Parameters& p) { return 0.5 * (p.lower + p.upper); }
   static double HalfWidth(const Parameters& p) { return 0.5 * (p.upper - p.lower); }
   static double ErrorFromMiddle(const Parameters& p, const Point& point) {
@@ -229,7 +235,7 @@ struct BoundedRow {
     return point.y >= p.upper ? 1 : -1;
   }
   static double SaturatedError(const Parameters& p, const Point& point) {
-    return std::max(std::abs(ErrorFromMiddle(p, point)), p.R * HalfWidth(p));
+    return std::max({std::abs(ErrorFromMiddle(p, point)), p.R * HalfWidth(p), kLeastError});
   }
 };
 

@@ -155,7 +155,7 @@ struct CoulombCone {
     if (p.is_cone()) return Cone::UpdateDirection(p.cone, point, dv_c, s);
     DualDirection de = Cone::ChangeOfSlip(p.cone, dv_c);
     if (point.region == ConeRegion::kSlide) {
-      if (point.E > 0) StepDualDirection(point.t, point.E, de, s);
+      StepDualDirection(point.t, point.E, de, s);
       return;
     }
     for (int axis = 0; axis < kAxes; ++axis) de[axis] += point.e[axis];

@@ -40,10 +40,14 @@ inline void BringIntoUnitBall(std::array<double, n>* s) {
   for (double& component : *s) component *= scale;
 }
 
-// s after a full step du; u_norm > 0.
+// s after a full step du; 0 where u has no direction.
 template <size_t n>
 inline void StepDualDirection(const std::array<double, n>& t, double u_norm,
                               const std::array<double, n>& du, std::array<double, n>* s) {
+  if (!(u_norm > kLeastSize)) {
+    *s = {};
+    return;
+  }
   const double t_du = Dot(t, du);
   for (size_t i = 0; i < n; ++i) (*s)[i] = t[i] + (du[i] - (*s)[i] * t_du) / u_norm;
   BringIntoUnitBall(s);

@@ -33,6 +33,7 @@
 
 #include <limits>
 
+#include "solver/laws/law_types.h"
 #include "solver/parallel/simd.h"
 
 namespace sap {
@@ -60,7 +61,7 @@ struct ConePoint {
   ContactVector<Lanes> y;      // unconstrained impulse [N s]
   ContactVector<Lanes> gamma;  // impulse [N s]
   Lanes y_r;                   // |y_t|
-  Lanes t_hat_x, t_hat_y;      // slip direction, 0 where y_t = 0
+  Lanes t_hat_x, t_hat_y;      // slip direction, 0 where y_r <= kLeastSize
   Lanes gamma_n_slide;         // normal impulse if sliding
   Mask stick, slide;           // stick overrides slide
 };
@@ -80,7 +81,8 @@ inline ConePoint<Lanes> ProjectOnCone(const ConeParameters<Lanes>& p,
   point.y.n = (p.v_hat_n - v_c.n) * p.inv_R_n;
   point.y_r = Sqrt(point.y.x * point.y.x + point.y.y * point.y.y);
   const Lanes one = zero + 1.0;
-  const Lanes inv_y_r = point.y_r > zero ? one / (point.y_r > zero ? point.y_r : one) : zero;
+  const auto slips = point.y_r > kLeastSize;
+  const Lanes inv_y_r = slips ? one / (slips ? point.y_r : one) : zero;
   point.t_hat_x = point.y.x * inv_y_r;
   point.t_hat_y = point.y.y * inv_y_r;
   point.stick = (point.y_r <= p.mu * point.y.n) & (point.y.n > zero) & (p.mu > zero);
@@ -99,13 +101,14 @@ inline Lanes ConeCost(const ConeParameters<Lanes>& p, const ContactVector<Lanes>
   return 0.5 * (p.R_t * (gamma.x * gamma.x + gamma.y * gamma.y) + p.R_n * gamma.n * gamma.n);
 }
 
-// G_perp of a sliding contact, 0 where y_t = 0.
+// G_perp of a sliding contact, 0 where it has no slip direction.
 template <typename Lanes>
 inline Lanes SlidingCurvature(const ConeParameters<Lanes>& p, const ConePoint<Lanes>& point) {
   const Lanes zero{};
   const Lanes one = zero + 1.0;
-  const Lanes safe_y_r = point.y_r > zero ? point.y_r : one;
-  return point.y_r > zero ? p.mu * point.gamma_n_slide * p.inv_R_t / safe_y_r : zero;
+  const auto slips = point.y_r > kLeastSize;
+  const Lanes safe_y_r = slips ? point.y_r : one;
+  return slips ? p.mu * point.gamma_n_slide * p.inv_R_t / safe_y_r : zero;
 }
 
 // G with the dual direction s; s = t_hat gives the derivative of gamma itself.
@@ -171,14 +174,16 @@ inline void UpdateDualDirection(const ConeParameters<Lanes>& p, const ConePoint<
   const Lanes zero{};
   const Lanes one = zero + 1.0;
   const Lanes u_norm = p.R_t * point.y_r;
-  const Lanes inv_u = u_norm > zero ? one / (u_norm > zero ? u_norm : one) : zero;
+  const auto slips = u_norm > kLeastSize;
+  const Lanes inv_u = slips ? one / (slips ? u_norm : one) : zero;
   const Lanes t_du = -(point.t_hat_x * dv_c.x + point.t_hat_y * dv_c.y);
   const Lanes slide_x = point.t_hat_x + (-dv_c.x - *s_x * t_du) * inv_u;
   const Lanes slide_y = point.t_hat_y + (-dv_c.y - *s_y * t_du) * inv_u;
   const Lanes y_n_after = point.y.n - dv_c.n * p.inv_R_n;
   const Lanes y_n_least = 0.3 * point.y.n;
   const Lanes bound = p.mu * (y_n_after > y_n_least ? y_n_after : y_n_least);
-  const Lanes inv_bound = bound > zero ? one / (bound > zero ? bound : one) : zero;
+  const auto is_bounded = bound > kLeastSize;
+  const Lanes inv_bound = is_bounded ? one / (is_bounded ? bound : one) : zero;
   const Lanes stick_x = (point.y.x - dv_c.x * p.inv_R_t) * inv_bound;
   const Lanes stick_y = (point.y.y - dv_c.y * p.inv_R_t) * inv_bound;
   const auto has_friction = p.mu > zero;
@@ -190,15 +195,16 @@ inline void UpdateDualDirection(const ConeParameters<Lanes>& p, const ConePoint<
   *s_y = has_friction ? y * scale : zero;
 }
 
-// The dual direction that belongs to an impulse: gamma_t / (mu gamma_n), 0 without friction or
-// normal impulse.
+// The dual direction that belongs to an impulse: gamma_t / (mu gamma_n), 0 where mu gamma_n <=
+// kLeastSize.
 template <typename Lanes>
 inline void DualDirectionOf(const ConeParameters<Lanes>& p, const ContactVector<Lanes>& gamma,
                             Lanes* s_x, Lanes* s_y) {
   const Lanes zero{};
   const Lanes one = zero + 1.0;
   const Lanes bound = p.mu * gamma.n;
-  const Lanes inv_bound = bound > zero ? one / (bound > zero ? bound : one) : zero;
+  const auto is_bounded = bound > kLeastSize;
+  const Lanes inv_bound = is_bounded ? one / (is_bounded ? bound : one) : zero;
   *s_x = gamma.x * inv_bound;
   *s_y = gamma.y * inv_bound;
 }

@@ -157,7 +157,7 @@ struct GeneralCone {
   struct Point {
     LawVector<kRows> gamma;
     double cost;
-    std::array<double, kAxes> e, t;  // t = 0 where e = 0
+    std::array<double, kAxes> e, t;  // t = 0 where E <= kLeastSize
     double E;
     double p_n;
     ConeRegion region;
@@ -170,7 +170,7 @@ struct GeneralCone {
       point->e[axis] = p.mu[row] * (p.v_hat[row] - v_c[row]);
     }
     point->E = std::sqrt(Dot(point->e, point->e));
-    const double inv_E = point->E > 0 ? 1 / point->E : 0;
+    const double inv_E = point->E > kLeastSize ? 1 / point->E : 0;
     for (int axis = 0; axis < kAxes; ++axis) point->t[axis] = point->e[axis] * inv_E;
   }
 
@@ -332,10 +332,11 @@ struct GeneralCone {
     for (int axis = 0; axis < kAxes; ++axis) de[axis] = -p.mu[RowOf(axis)] * dv_c[RowOf(axis)];
     return de;
   }
-  // e over the bound of |e| within which the contact sticks, in the unit ball; 0 without a bound.
+  // e over the bound of |e| within which the contact sticks, in the unit ball; 0 where the bound is
+  // at most kLeastSize.
   static DualDirection StickDirection(const DualDirection& e, double bound) {
     DualDirection s{};
-    if (!(bound > 0)) return s;
+    if (!(bound > kLeastSize)) return s;
     for (int axis = 0; axis < kAxes; ++axis) s[axis] = e[axis] / bound;
     BringIntoUnitBall(&s);
     return s;
@@ -377,8 +378,8 @@ struct GeneralCone {
     slip.E = std::sqrt(Dot(e, e));
     slip.speed = std::sqrt(slip.d[0] * slip.d[0] + slip.d[1] * slip.d[1]);
     slip.p_n = sticks ? e_n * p.inv_R_n : p.kappa * (e_n + slip.E);
-    const double inv_E = slip.E > 0 ? 1 / slip.E : 0;
-    const double inv_speed = slip.speed > 0 ? 1 / slip.speed : 0;
+    const double inv_E = slip.E > kLeastSize ? 1 / slip.E : 0;
+    const double inv_speed = slip.speed > kLeastSize ? 1 / slip.speed : 0;
     for (int axis = 0; axis < kAxes; ++axis) {
       slip.t[axis] = e[axis] * inv_E;
       if (p.rho == 0) slip.t[axis] = axis < kNormal ? slip.d[axis] * inv_speed : 0;

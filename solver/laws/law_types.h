@@ -4,8 +4,13 @@
 
 #include <array>
 #include <cmath>
+#include <limits>
 
 namespace sap {
+
+// Slips and impulses below this have no direction, which counts as 0: squares of smaller numbers
+// leave the normal doubles, and inverses of subnormal ones are infinite.
+inline constexpr double kLeastSize = 1e-150;
 
 template <int n>
 using LawVector = std::array<double, n>;

@@ -50,7 +50,8 @@ class Options:
 
     Attributes:
         relative_tolerance: ε_r in |D ∇l| <= ε_a + ε_r max(|D A v|, |D J'γ|), the stopping
-            criterion of each island; in [0, 1) [-] (1e-6).
+            criterion of each island; islands of coupled trees also meet it in the norm of A; in
+            [0, 1) [-] (1e-6).
         absolute_speed_tolerance: Negligible speed; ε_a is this times sqrt(trace A) [m/s] (1e-14).
         max_iterations: Limit of Newton iterations per island (500); 0 returns the guess with its
             certificate.
