@@ -21,6 +21,8 @@ constexpr int kLaggedRounds = 25;
 constexpr int kMostPlainRounds = 16;
 // Residual of a Newton step by GMRES, relative to F.
 constexpr double kStepResidual = 1e-2;
+// A round that leaves more than this part of the least |F|_{A^-1} before it makes no progress.
+constexpr double kProgress = 0.5;
 // Tolerance of the convex solve of a round, as a share of the residual of the round before, and
 // between its least share of the tolerance of the island and a largest value.
 constexpr double kRoundShare = 0.1;
@@ -73,6 +75,7 @@ class CoulombRounds {
       return Report(convex);
     }
     while (!Converged()) {
+      if (ended_at_roundoff_) return Report(SolveStatus::kStalledAtRoundoff);
       if (report_.coulomb_rounds >= static_cast<int>(options_.coulomb->max_rounds)) {
         return Report(SolveStatus::kCoulombLimit);
       }
@@ -169,13 +172,16 @@ class CoulombRounds {
       ++report_.iterations;
     }
     ++report_.coulomb_rounds;
+    const bool progress = residual_ < kProgress * best_residual_;
     if (residual_ < best_residual_) KeepBest();
     if (!norms_.finite || (stepped && !(residual_ < residual))) {
       GoBackTo(workspace_.v_round);
       plain_rounds_left_ = plain_rounds_;
       plain_rounds_ = std::min(2 * plain_rounds_, kMostPlainRounds);
+      ended_at_roundoff_ = IsRoundoff();
       return true;
     }
+    if (!progress) ended_at_roundoff_ = IsRoundoff();
     if (plain_rounds_left_ > 0) --plain_rounds_left_;
     SetLaw(law);
     KeepNext(law);
@@ -267,17 +273,21 @@ class CoulombRounds {
     });
   }
 
+  // Whether rounding errors explain all of F where it was evaluated last, so that no round can do
+  // better.
+  bool IsRoundoff() {
+    report_.coulomb_defect = CoulombDefect(view_, stop_, &data_, &workspace_.scratch);
+    return 2 * residual_ * std::sqrt(view_.constants().mass_unit) <= report_.coulomb_defect &&
+           std::isfinite(report_.coulomb_defect);
+  }
+
   void Report(SolveStatus status) {
     if (!Converged() && !(residual_ <= best_residual_)) GoBackTo(workspace_.v_best);
     report_.status = Converged() ? SolveStatus::kConverged : status;
-    const double unit = view_.constants().mass_unit;
-    ReportIterate(norms_, kUnknown, unit, &report_);
-    report_.coulomb_defect = CoulombDefect(view_, stop_, &data_, &workspace_.scratch);
-    // Where rounding errors explain all of F, no round can do better.
-    if (report_.status == SolveStatus::kCoulombLimit &&
-        2 * residual_ * std::sqrt(unit) <= report_.coulomb_defect) {
-      report_.status = SolveStatus::kStalledAtRoundoff;
-    }
+    ReportIterate(norms_, kUnknown, view_.constants().mass_unit, &report_);
+    const bool is_limit = report_.status == SolveStatus::kCoulombLimit ||
+                          report_.status == SolveStatus::kIterationLimit;
+    if (IsRoundoff() && is_limit) report_.status = SolveStatus::kStalledAtRoundoff;
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     if (stop_.Cancelled()) report_.status = SolveStatus::kCancelled;
   }
@@ -295,6 +305,7 @@ class CoulombRounds {
   const double absolute_tolerance_;
   const bool takes_steps_;
   IslandNorms norms_;
+  bool ended_at_roundoff_{false};
   double residual_{kUnknown}, best_residual_{kUnknown};  // |F|_{A^-1}
   CoulombLaw next_law_{CoulombLaw::kLagged};             // that the next values are of
   int plain_rounds_left_{1};  // the first round has the bounds of the convex answer

@@ -421,6 +421,32 @@ TEST(CoulombFrictionTest, ADeadlineAndACancellationEndTheRounds) {
   }
 }
 
+// A tolerance below what rounding errors allow: one contact that slides, R = 1e-8 w.
+TEST(CoulombFrictionTest, RoundsEndWhereRoundingErrorsExplainAllOfTheDefect) {
+  Matrix3d J;
+  J << 1.1, .2, -.1, .1, .9, .3, .2, -.4, 1.2;
+  const Matrix3d A = Vector3d(2, 1.5, 3).asDiagonal();
+  const double w = (J * A.inverse() * J.transpose()).norm() / 3;
+  for (const double eps : {1e-3, 1e-6, 1e-8}) {
+    const Point point = Point(A, {1.3, -.7, -2}).Contact(J, 0.4, eps * w, eps * w);
+    for (const double tolerance : {1e-6, 1e-10, 1e-13, 0.0}) {
+      SCOPED_TRACE(testing::Message() << eps << ", tolerance " << tolerance);
+      IslandReport least;
+      for (const uint32_t rounds : {100, 1000}) {
+        SolverOptions options = Exact(tolerance);
+        options.coulomb->max_rounds = rounds;
+        const IslandReport report = point.Solve(options).islands[0];
+        EXPECT_TRUE(report.status == SolveStatus::kConverged ||
+                    report.status == SolveStatus::kStalledAtRoundoff);
+        EXPECT_LE(report.coulomb_rounds, 20);
+        if (rounds == 100) least = report;
+        EXPECT_EQ(report.status, least.status);
+        EXPECT_EQ(report.coulomb_defect, least.coulomb_defect);
+      }
+    }
+  }
+}
+
 TEST(CoulombFrictionTest, OptionsOutOfRangeAreNamed) {
   SolverOptions options = Exact();
   EXPECT_TRUE(CheckOptions(options));
