@@ -27,6 +27,22 @@
 // the first term of G_tt is at most 2 m / E. It starts as t and changes on a full Newton step as
 // t + (dv_t - s t'dv_t) / E.
 //
+// A similar contact with dt^2 k w >> 1 is a stiff constraint z >= v_z on a curved surface. A step
+// along its tangent plane leaves the surface, which makes n(z), and with it the first term of G_tt,
+// orders of magnitude larger than where the step comes from and leads to. So the accelerated method
+// takes m = mu n(z~) there, with the z~ that the last full step would have led to if |v_t|_s were
+// linear,
+//
+//   z~ = z + dz where it is closed, else z,   dz = dv_n - mu t'dv_t
+//
+// and the larger of -n'(z) and -n'(z~), so that a contact that has left its surface by little stays
+// closed for the next step. And where the line search allows only a fraction of a step it tries a longer one, by the slope of
+// a cost without that curvature (newton/sap_solver.cc):
+//
+//   f~(alpha) = -N(z + alpha dz) + mu n(z~) (|v_t + alpha dv_t|_s - |v_t|_s - alpha t'dv_t)
+//
+// which has the gradient and, with s = t, the Hessian of the method at alpha = 0.
+//
 // Derivatives at fixed v, with P = dt f_e, K = dt^2 k and N_theta at min(z, v_z), where n = 0:
 //
 //   n_P = q         n_K = -z q                  n_d = -z f dt
@@ -47,8 +63,10 @@ namespace sap {
 template <bool kIsLagged>
 struct HuntCrossley {
   static constexpr int kRows = 3;
+  static constexpr bool kIsCurved = !kIsLagged;
   using Inputs = HuntCrossleyInputs;
-  using DualDirection = std::array<double, 2>;
+  using Slip = std::array<double, 2>;
+  using DualDirection = std::array<double, kIsLagged ? 2 : 3>;  // s, and z~ of a similar contact
 
   struct Parameters {
     LawVector<kRows> offset;         // b [m/s]
@@ -97,6 +115,11 @@ struct HuntCrossley {
       return z * (elastic_impulse + 0.5 * df) -
              0.5 * d * z * z * (elastic_impulse + 2.0 / 3.0 * df);
     }
+    // n(z).
+    double NormalImpulse(double z) const {
+      if (!(z < opening_velocity)) return 0;
+      return std::max((elastic_impulse - normal_stiffness * z) * (1 - d * z), 0.0);
+    }
     // -n'(z), from the left where the contact opens.
     double NormalCurvature(double z) const {
       if (z >= opening_velocity) return 0;
@@ -130,7 +153,7 @@ struct HuntCrossley {
   struct Point {
     LawVector<kRows> gamma;
     double cost;
-    DualDirection t;
+    Slip t;
     double E;
     double z;
     double friction_bound;    // m [N s]
@@ -138,7 +161,7 @@ struct HuntCrossley {
   };
 
   static Point At(const Parameters& p, const LawVector<kRows>& v_c) {
-    const DualDirection v_t{v_c[0] + p.offset[0], v_c[1] + p.offset[1]};
+    const Slip v_t{v_c[0] + p.offset[0], v_c[1] + p.offset[1]};
     const double v_n = v_c[2] + p.offset[2];
     const double v_t2 = Dot(v_t, v_t);
     Point point;
@@ -146,13 +169,9 @@ struct HuntCrossley {
     point.t = {v_t[0] / point.E, v_t[1] / point.E};
     const double soft_speed = v_t2 / (point.E + p.eps);
     point.z = kIsLagged ? v_n : v_n - p.mu * soft_speed;
-    double n = 0;
-    double potential = p.opening_potential;
-    if (point.z < p.opening_velocity) {
-      n = (p.elastic_impulse - p.normal_stiffness * point.z) * (1 - p.d * point.z);
-      n = std::max(n, 0.0);
-      potential = p.ClosedPotential(point.z);
-    }
+    const double n = p.NormalImpulse(point.z);
+    const double potential =
+        point.z < p.opening_velocity ? p.ClosedPotential(point.z) : p.opening_potential;
     point.normal_curvature = p.NormalCurvature(point.z);
     point.friction_bound = kIsLagged ? p.lagged_bound : p.mu * n;
     point.gamma = {-point.friction_bound * point.t[0], -point.friction_bound * point.t[1], n};
@@ -161,22 +180,32 @@ struct HuntCrossley {
   }
 
   static LawMatrix<kRows> Hessian(const Parameters& p, const Point& point) {
-    return Hessian(p, point, point.t);
+    return HessianOf(p, point, point.t, point.friction_bound, point.normal_curvature);
   }
   static LawMatrix<kRows> Hessian(const Parameters& p, const Point& point, const DualDirection& s) {
-    const double G_perp = point.friction_bound / point.E;
-    // The n of a lagged contact does not depend on v_t.
-    const double G_tn = kIsLagged ? 0 : -p.mu * point.normal_curvature;
-    LawMatrix<kRows> G;
-    for (int i = 0; i < 2; ++i) {
-      for (int j = 0; j <= i; ++j) {
-        const double along_slip = -p.mu * G_tn * point.t[i] * point.t[j];
-        G(i, j) = G(j, i) = G_perp * DualCurvature(s, point.t, i, j) + along_slip;
-      }
-      G(i, 2) = G(2, i) = G_tn * point.t[i];
+    double normal_curvature = point.normal_curvature;
+    if constexpr (!kIsLagged) {
+      normal_curvature = std::max(normal_curvature, p.NormalCurvature(s.back()));
     }
-    G(2, 2) = point.normal_curvature;
-    return G;
+    return HessianOf(p, point, {s[0], s[1]}, DualBound(p, point, s), normal_curvature);
+  }
+
+  // First and second derivative of f~ along v_c + alpha dv_c.
+  static LineSlope LinearizedAlongLine(const Parameters& p, const LawVector<kRows>& v_c,
+                                       const LawVector<kRows>& dv_c, const DualDirection& s,
+                                       double alpha) {
+    const Point start = At(p, v_c);
+    LawVector<kRows> moved = v_c;
+    for (int row = 0; row < kRows; ++row) moved[row] += alpha * dv_c[row];
+    const Point point = At(p, moved);
+    const Slip dv_t{dv_c[0], dv_c[1]};
+    const double dz = ChangeOfZ(p, start, dv_c);
+    const double z = start.z + alpha * dz;
+    const double bound = DualBound(p, start, s);
+    const double along_slip = Dot(point.t, dv_t);
+    return {bound * (along_slip - Dot(start.t, dv_t)) - p.NormalImpulse(z) * dz,
+            bound / point.E * (Dot(dv_t, dv_t) - along_slip * along_slip) +
+                p.NormalCurvature(z) * dz * dz};
   }
 
   // Derivatives with respect to mu, P, K, d, the bound mu n_0 of a lagged contact, and eps.
@@ -229,10 +258,20 @@ struct HuntCrossley {
   // Whether there is friction: it is regularized, so that the contact slides, if slowly.
   static bool IsKinked(const Parameters&, const Point& point) { return point.friction_bound > 0; }
 
-  static DualDirection StartDirection(const Parameters&, const Point& point) { return point.t; }
-  static void UpdateDirection(const Parameters&, const Point& point, const LawVector<kRows>& dv_c,
+  static DualDirection StartDirection(const Parameters&, const Point& point) {
+    DualDirection s{point.t[0], point.t[1]};
+    if constexpr (!kIsLagged) s.back() = point.z;
+    return s;
+  }
+  static void UpdateDirection(const Parameters& p, const Point& point, const LawVector<kRows>& dv_c,
                               DualDirection* s) {
-    StepDualDirection(point.t, point.E, DualDirection{dv_c[0], dv_c[1]}, s);
+    Slip slip{(*s)[0], (*s)[1]};
+    StepDualDirection(point.t, point.E, Slip{dv_c[0], dv_c[1]}, &slip);
+    std::copy(slip.begin(), slip.end(), s->begin());
+    if constexpr (!kIsLagged) {
+      const bool closed = point.z < p.opening_velocity;
+      s->back() = closed ? point.z + ChangeOfZ(p, point, dv_c) : point.z;
+    }
   }
 
   // Bound on the error of the impulse by rounding errors of v_c of at most `error`. n' is largest
@@ -249,11 +288,36 @@ struct HuntCrossley {
   }
 
  private:
+  static LawMatrix<kRows> HessianOf(const Parameters& p, const Point& point, const Slip& s,
+                                    double friction_bound, double normal_curvature) {
+    const double G_perp = friction_bound / point.E;
+    // The n of a lagged contact does not depend on v_t.
+    const double G_tn = kIsLagged ? 0 : -p.mu * normal_curvature;
+    LawMatrix<kRows> G;
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j <= i; ++j) {
+        const double along_slip = -p.mu * G_tn * point.t[i] * point.t[j];
+        G(i, j) = G(j, i) = G_perp * DualCurvature(s, point.t, i, j) + along_slip;
+      }
+      G(i, 2) = G(2, i) = G_tn * point.t[i];
+    }
+    G(2, 2) = normal_curvature;
+    return G;
+  }
+  // m by the dual direction.
+  static double DualBound(const Parameters& p, const Point& point, const DualDirection& s) {
+    if constexpr (kIsLagged) return point.friction_bound;
+    return p.mu * p.NormalImpulse(s.back());
+  }
+  // dz.
+  static double ChangeOfZ(const Parameters& p, const Point& point, const LawVector<kRows>& dv_c) {
+    return dv_c[2] - p.mu * Dot(point.t, Slip{dv_c[0], dv_c[1]});
+  }
   static double SoftSpeed(const Parameters& p, const LawVector<kRows>& v_c, const Point& point) {
-    const DualDirection v_t{v_c[0] + p.offset[0], v_c[1] + p.offset[1]};
+    const Slip v_t{v_c[0] + p.offset[0], v_c[1] + p.offset[1]};
     return Dot(v_t, v_t) / (point.E + p.eps);
   }
-  static void AddScaled(double factor, const DualDirection& t, LawVector<kRows>* gamma) {
+  static void AddScaled(double factor, const Slip& t, LawVector<kRows>* gamma) {
     (*gamma)[0] += factor * t[0];
     (*gamma)[1] += factor * t[1];
   }

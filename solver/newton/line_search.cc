@@ -39,13 +39,20 @@ LineSlope MomentumAlongStep(const View& view, const SapData& data, SapStep* step
 // Slope and curvature of one pool at alpha.
 template <typename View, typename PoolIndexType>
 LineSlope PoolAlongStep(const View& view, PoolIndexType pool, const SapData& data,
-                        const SapStep& step, double alpha, SapScratch* scratch) {
+                        const SapStep& step, double alpha, SearchedCost cost, SapScratch* scratch) {
   const PoolRange range = view.range(pool);
+  const auto& laws = view.model.pools[pool].laws;
+  const auto& v_c = data.pools[pool].v_c;
+  const auto& dv_c = step.pools[pool].v_c;
   LineSlope slope;
   AddChunks(view.arena, range.begin, range.end, kLineConstraints,
             scratch->pools[pool].slopes.data() + range.begin, &slope, [&](int begin, int end) {
-              return view.model.pools[pool].laws.AlongLine(begin, end, data.pools[pool].v_c,
-                                                           step.pools[pool].v_c, alpha);
+              if constexpr (IsCurved(pool)) {
+                if (cost == SearchedCost::kLinearized) {
+                  return laws.LinearizedAlongLine(begin, end, v_c, dv_c, data.pools[pool].s, alpha);
+                }
+              }
+              return laws.AlongLine(begin, end, v_c, dv_c, alpha);
             });
   return slope;
 }
@@ -57,7 +64,7 @@ LineSlope QuadraticAlongStep(const View& view, const LineSlope& momentum, const 
   LineSlope slope = momentum;
   ForPoolsOf(view, [&](auto pool) {
     if (!IsQuadratic(pool)) return;
-    slope += PoolAlongStep(view, pool, data, step, 0, scratch);
+    slope += PoolAlongStep(view, pool, data, step, 0, SearchedCost::kTrue, scratch);
   });
   return slope;
 }
@@ -65,11 +72,11 @@ LineSlope QuadraticAlongStep(const View& view, const LineSlope& momentum, const 
 // All other pools at alpha.
 template <typename View>
 LineSlope ConstraintsAlongStep(const View& view, const SapData& data, const SapStep& step,
-                               double alpha, SapScratch* scratch) {
+                               double alpha, SearchedCost cost, SapScratch* scratch) {
   LineSlope slope;
   ForPoolsOf(view, [&](auto pool) {
     if (IsQuadratic(pool)) return;
-    slope += PoolAlongStep(view, pool, data, step, alpha, scratch);
+    slope += PoolAlongStep(view, pool, data, step, alpha, cost, scratch);
   });
   return slope;
 }
@@ -107,7 +114,8 @@ void ForParts(OneChunk, int, Compute&& compute) {
 
 template <typename View>
 LineSearchResult SearchAlongStep(const View& view, double tolerance, const StopToken& stop,
-                                 const SapData& data, SapStep* step, SapScratch* scratch) {
+                                 const SapData& data, SapStep* step, SapScratch* scratch,
+                                 SearchedCost cost) {
   LineSlope momentum;
   StartingSlope start;
   const auto compute = [&](int part) {
@@ -122,17 +130,17 @@ LineSearchResult SearchAlongStep(const View& view, double tolerance, const StopT
 
   const auto slope_at = [&](double alpha) {
     if (stop.Requested()) return LineSlope();  // as at the root: the search ends
-    LineSlope slope = ConstraintsAlongStep(view, data, *step, alpha, scratch);
+    LineSlope slope = ConstraintsAlongStep(view, data, *step, alpha, cost, scratch);
     slope.first += quadratic.first + alpha * quadratic.second;
     slope.second += quadratic.second;
     return slope;
   };
-  return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true};
+  return {RootOfSlope(start.f, tolerance, slope_at, start.roundoff), true, start.f};
 }
 
 template LineSearchResult SearchAlongStep(const IslandView&, double, const StopToken&,
-                                          const SapData&, SapStep*, SapScratch*);
+                                          const SapData&, SapStep*, SapScratch*, SearchedCost);
 template LineSearchResult SearchAlongStep(const FewRowsView&, double, const StopToken&,
-                                          const SapData&, SapStep*, SapScratch*);
+                                          const SapData&, SapStep*, SapScratch*, SearchedCost);
 
 }  // namespace sap

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "solver/newton/sap_data.h"
@@ -105,15 +106,21 @@ StartingSlope SlopeAtStart(Size n, const double* descent, const double* change,
   return {f, RoundoffOf(sizes)};
 }
 
+// The cost that is searched along a step: l, or l without the curvature of curved laws
+// (laws/hunt_crossley.h), of which the line search knows nothing of what a further step would mend.
+enum class SearchedCost : uint8_t { kTrue, kLinearized };
+
 struct LineSearchResult {
   double alpha{0};
   bool descends{true};  // false: the slope at 0 is not negative, which only rounding errors explain
+  double slope_at_zero{0};
 };
 
 // Searches from data.v along step->v. Needs momentum_change, gradient and v_c at data.v; fills the
 // rest of the step. After a stop was requested the result means nothing.
 template <typename View>
 LineSearchResult SearchAlongStep(const View& view, double tolerance, const StopToken& stop,
-                                 const SapData& data, SapStep* step, SapScratch* scratch);
+                                 const SapData& data, SapStep* step, SapScratch* scratch,
+                                 SearchedCost cost = SearchedCost::kTrue);
 
 }  // namespace sap

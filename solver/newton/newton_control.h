@@ -97,6 +97,56 @@ class StallDetector {
   int steps_{0};
 };
 
+// Decides when to try longer steps than the line search allows, in islands with curved laws
+// (laws/hunt_crossley.h): where it allows less than a tenth of one. A trial may take so many
+// iterations to come below the cost that the shorter step would have reached or, where rounding
+// errors hide what that step gains, to halve the gradient; if it does not, it is taken back, and 1,
+// 2, 4, ... steps without one follow.
+class TrialControl {
+ public:
+  bool active() const { return left_ > 0; }
+
+  // Whether a trial may begin, where the line search allows a step of alpha.
+  bool MayBegin(double alpha) {
+    if (pause_ == 0) return alpha < kShortStep;
+    --pause_;
+    return false;
+  }
+  // Begins a trial at an iterate with these norms.
+  void Begin(const IslandNorms& norms, double alpha, double slope_at_zero) {
+    const double decrease = -kShareOfDecrease * alpha * slope_at_zero;
+    const double rounding = 4 * std::numeric_limits<double>::epsilon() * norms.cost_size;
+    const bool is_hidden = !(decrease > rounding);
+    cost_to_beat_ = is_hidden ? norms.cost + rounding : norms.cost - decrease;
+    gradient_to_beat_ = is_hidden ? 0.5 * norms.gradient : std::numeric_limits<double>::infinity();
+    left_ = kIterations;
+  }
+  // Whether an active trial goes on after an iteration; it ends where it has succeeded.
+  bool GoesOn(const IslandNorms& norms) {
+    if (norms.cost <= cost_to_beat_ && norms.gradient <= gradient_to_beat_) {
+      left_ = 0;
+      next_pause_ = 1;
+      return true;
+    }
+    return --left_ > 0;
+  }
+  void TakeBack() {
+    left_ = 0;
+    pause_ = next_pause_;
+    next_pause_ = std::min(2 * next_pause_, kMostPause);
+  }
+
+ private:
+  static constexpr int kIterations = 16;
+  static constexpr int kMostPause = 16;
+  // Along a parabola the step to its least value gains half of this times alpha times the slope.
+  static constexpr double kShareOfDecrease = 0.25;
+
+  double cost_to_beat_{0}, gradient_to_beat_{0};
+  int left_{0};
+  int pause_{0}, next_pause_{1};
+};
+
 inline SolveStatus StatusOf(StopReason reason) {
   return reason == StopReason::kCancelled ? SolveStatus::kCancelled : SolveStatus::kDeadline;
 }

@@ -46,6 +46,12 @@ IslandNorms EvaluateIterateOf(const View& view, const SolverOptions& options, co
   return norms;
 }
 
+bool HasCurvedLaws(const IslandView& view) {
+  bool has = false;
+  ForEachPool([&](auto pool) { has |= IsCurved(pool) && view.range().has(pool.kind()); });
+  return has;
+}
+
 // The Newton loop with what it carries from step to step.
 template <typename View>
 class IslandSolve {
@@ -62,6 +68,7 @@ class IslandSolve {
         data_(workspace->data),
         step_(workspace->step),
         accelerated_(options.newton == NewtonMethod::kAccelerated),
+        has_curved_laws_(accelerated_ && HasCurvedLaws(view)),
         control_(view, options),
         factor_(view, factorization, IsPreconditioned(factorization.plan, options), stop,
                 &report_.factorizations) {}
@@ -90,8 +97,10 @@ class IslandSolve {
     if (!control_.GoesOn(StopRequest())) return;
     if (accelerated_ && !sweeps) StartDualDirections();
     do {
-      if (!(sweeps ? SweepAll() : TakeStep())) return;
+      if (!(sweeps ? SweepAll() : TakeStep())) break;
     } while (control_.GoesOn(StopRequest()));
+    // The best iterate is that before a trial which has not come to its end.
+    if (trial_.active() && !control_.Converged()) TakeTrialBack();
   }
 
   std::optional<StopReason> StopRequest() const {
@@ -104,22 +113,28 @@ class IslandSolve {
     const StepStatus step = ComputeStep();
     if (step == StepStatus::kStopped) return control_.End(StatusOf(stop_.Reason()));
     if (step == StepStatus::kNotPositiveDefinite) {
-      return control_.End(SolveStatus::kNumericalFailure);
+      return trial_.active() ? TakeTrialBack() : control_.End(SolveStatus::kNumericalFailure);
     }
-    const LineSearchResult search =
-        SearchAlongStep(view_, accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
-                        stop_, data_, &step_, &workspace_.scratch);
+    const LineSearchResult search = Search(SearchedCost::kTrue);
     if (stop_.Requested()) return control_.End(StatusOf(stop_.Reason()));
     ++report_.iterations;
     if (!search.descends || search.alpha == 0) {
-      return control_.End(SolveStatus::kStalledAtRoundoff);
+      return trial_.active() ? TakeTrialBack() : control_.End(SolveStatus::kStalledAtRoundoff);
     }
-    const bool sweep = control_.ShouldSweep(search.alpha);
-    Advance(search.alpha);
+    if (trial_.active()) return TakeTrialStep(search.alpha);
+    if (has_curved_laws_ && trial_.MayBegin(search.alpha)) {
+      constexpr double kLonger = 2;
+      const LineSearchResult longer = Search(SearchedCost::kLinearized);
+      if (stop_.Requested()) return control_.End(StatusOf(stop_.Reason()));
+      if (longer.alpha > kLonger * search.alpha) return BeginTrial(search, longer.alpha);
+    }
+    const double alpha = search.alpha;
+    const bool sweep = control_.ShouldSweep(alpha);
+    Advance(alpha);
     // A step of length one may have arrived. Any other has met a kink on its way and has not.
-    const bool evaluated = !sweep || search.alpha == 1;
+    const bool evaluated = !sweep || alpha == 1;
     if (!evaluated) {
-      AdvanceConstraints(search.alpha);
+      AdvanceConstraints(alpha);
     } else if (!EvaluateOrGoBack(workspace_.v_before)) {
       return false;
     }
@@ -136,6 +151,36 @@ class IslandSolve {
     ++report_.iterations;
     if (!SweepOnce(SweptGroups::kAll)) return EndBefore(workspace_.v_before_sweep);
     return EvaluateOrGoBack(workspace_.v_before_sweep);
+  }
+
+  LineSearchResult Search(SearchedCost cost) {
+    return SearchAlongStep(view_,
+                           accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
+                           stop_, data_, &step_, &workspace_.scratch, cost);
+  }
+
+  // Takes a step as long as the cost without the curvature of curved laws allows, in the place of
+  // the one that was searched. A trial has no sweeps. Always true: there is another iteration.
+  bool BeginTrial(const LineSearchResult& search, double longer_alpha) {
+    ForVelocities(view_, [&](int i) {
+      workspace_.v_before_sweep[i] = data_.v[i] + search.alpha * step_.v[i];
+    });
+    trial_.Begin(norms_, search.alpha, search.slope_at_zero);
+    return TakeTrialStep(longer_alpha);
+  }
+  // Always true.
+  bool TakeTrialStep(double alpha) {
+    Advance(alpha);
+    EvaluateAtV();
+    const bool goes_on = norms_.finite && (control_.Converged() || trial_.GoesOn(norms_));
+    return goes_on || TakeTrialBack();
+  }
+  // Goes on from where the line search led when the trial began. Always true.
+  bool TakeTrialBack() {
+    trial_.TakeBack();
+    GoBack(workspace_.v_before_sweep);
+    StartDualDirections();
+    return true;
   }
 
   void StartDualDirections() {
@@ -245,6 +290,8 @@ class IslandSolve {
   SapData& data_;
   SapStep& step_;
   const bool accelerated_;
+  const bool has_curved_laws_;
+  TrialControl trial_;
   bool backward_{false};
   NewtonControl control_;
   IslandNorms& norms_{control_.norms};

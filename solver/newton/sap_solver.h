@@ -34,7 +34,7 @@ struct SapWorkspace {
   Hessian hessian;
   ConjugateVectors conjugate;
   std::vector<double> v_before;        // before the last Newton step, to go back to
-  std::vector<double> v_before_sweep;  // and before the sweep after it
+  std::vector<double> v_before_sweep;  // and before the sweep after it; of a trial: to go back to
   // Of rounds of exact Coulomb friction alone:
   std::vector<double> v_best;   // of least residual
   std::vector<double> v_round;  // before the last round, to go back to

@@ -74,6 +74,12 @@ constexpr bool IsQuadratic(PoolIndex<index> pool) {
   return PoolAt<pool>::Laws::kIsQuadratic;
 }
 
+// Whether laws of a pool stand for stiff constraints on a curved surface (hunt_crossley.h).
+template <int index>
+constexpr bool IsCurved(PoolIndex<index>) {
+  return requires { requires PoolAt<index>::Laws::kIsCurved; };
+}
+
 // Whether the constraints of a pool are cones, which can have exact Coulomb friction.
 template <int index>
 constexpr bool IsCone(PoolIndex<index>) {

@@ -48,6 +48,7 @@ class LawArray {
  public:
   static constexpr int kRows = Law::kRows;
   static constexpr bool kIsQuadratic = requires { Law::kIsQuadratic; };
+  static constexpr bool kIsCurved = requires { requires Law::kIsCurved; };
   using Vector = LawVector<Law::kRows>;
 
   using Parameters = typename Law::Parameters;
@@ -132,6 +133,17 @@ class LawArray {
         slope.first -= direction[r] * point.gamma[r];
         slope.second += direction[r] * product;
       }
+    }
+    return slope;
+  }
+
+  // AlongLine for the cost without the curvature of constraints that a curved law stands for.
+  LineSlope LinearizedAlongLine(int begin, int end, const Vectors& v_c, const Vectors& dv_c,
+                                const Directions& s, double alpha) const requires kIsCurved {
+    LineSlope slope;
+    for (int i = begin; i < end; ++i) {
+      slope += Law::LinearizedAlongLine(parameters_[i], ToLawVector(v_c.At(i)),
+                                        ToLawVector(dv_c.At(i)), s.At(i), alpha);
     }
     return slope;
   }
