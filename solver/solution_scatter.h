@@ -24,8 +24,8 @@ void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, in
 void ScatterGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,
                   ContactSolution* solution);
 
-// The last iterate of an island as its answer, masses in the unit of the problem again. Numbers of a
-// failed island that are not finite are written as 0.
+// The last iterate of an island as its answer, masses in the unit of the problem again. Numbers of
+// a failed island that are not finite are written as 0.
 void ScatterIterate(const ContactProblem& problem, const IslandView& view, const SapData& data,
                     ContactSolution* solution);
 

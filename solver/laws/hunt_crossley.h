@@ -36,8 +36,8 @@
 //   z~ = z + dz where it is closed, else z,   dz = dv_n - mu t'dv_t
 //
 // and the larger of -n'(z) and -n'(z~), so that a contact that has left its surface by little stays
-// closed for the next step. And where the line search allows only a fraction of a step it tries a longer one, by the slope of
-// a cost without that curvature (newton/sap_solver.cc):
+// closed for the next step. And where the line search allows only a fraction of a step it tries a
+// longer one, by the slope of a cost without that curvature (newton/sap_solver.cc):
 //
 //   f~(alpha) = -N(z + alpha dz) + mu n(z~) (|v_t + alpha dv_t|_s - |v_t|_s - alpha t'dv_t)
 //

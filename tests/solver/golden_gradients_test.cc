@@ -2,7 +2,6 @@
 // mode against differences of solutions in 80-bit arithmetic, on problems with every constraint.
 #include <gtest/gtest.h>
 
-#include <Eigen/LU>
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,7 +9,7 @@
 
 #include "solver/solve.h"
 #include "tests/solver/differentials.h"
-#include "tests/support/constrained_problem.h"
+#include "tests/support/exact_loss.h"
 #include "tests/support/golden_gradient.h"
 #include "tests/support/input_moves.h"
 
@@ -34,33 +33,6 @@ std::vector<NamedGradient> GradientsOf(const ProblemArrays& arrays, const Contac
     gradients.push_back(Named(arrays.View(), problem, gradient));
   }
   return gradients;
-}
-
-std::vector<double> Draw(Random* random, size_t count, double size) {
-  std::vector<double> values(count);
-  for (double& x : values) x = size * Uniform(random, -1, 1);
-  return values;
-}
-
-// A cotangent of all outputs, terms of similar size.
-CotangentArrays DrawCotangent(Random* random, const ContactSolution& solution) {
-  const auto inverse_size = [](const std::vector<double>& values) {
-    double largest = 0;
-    for (const double x : values) largest = std::max(largest, std::abs(x));
-    return largest > 1e-9 ? 1 / largest : 1.0;
-  };
-  const auto draw = [&](const std::vector<double>& output) {
-    return Draw(random, output.size(), inverse_size(output));
-  };
-  CotangentArrays cotangent;
-  cotangent.velocity = draw(solution.velocity);
-  cotangent.impulse = draw(solution.impulse);
-  cotangent.contact_velocity = draw(solution.contact_velocity);
-  cotangent.row_impulse = draw(solution.row_impulse);
-  cotangent.row_velocity = draw(solution.row_velocity);
-  cotangent.angular_impulse = draw(solution.angular_impulse);
-  cotangent.cost = inverse_size({solution.cost});
-  return cotangent;
 }
 
 void ExpectFinite(const NamedGradient& gradient) {
@@ -157,52 +129,6 @@ TEST_P(FrictionGradientsTest, ForwardModeIsTheTransposeOfReverseMode) {
 
 INSTANTIATE_TEST_SUITE_P(Set, FrictionGradientsTest, ::testing::ValuesIn(GoldenNames()),
                          NameOfGolden);
-
-// L of a cotangent at the optimum of a problem, in 80-bit arithmetic.
-class ExactLoss {
- public:
-  ExactLoss(const ProblemArrays& arrays, const ContactSolution& solution,
-            const CotangentArrays& cotangent)
-      : cotangent_(cotangent), v_(ToVectorL(solution.velocity)) {
-    const ConstrainedProblem exact(arrays);
-    const int n = exact.num_velocities();
-    MatrixL H(n, n);
-    for (int j = 0; j < n; ++j) {
-      const VectorL step = 1e-9L * VectorL::Unit(n, j);
-      H.col(j) = (exact.Gradient(v_ + step) - exact.Gradient(v_ - step)) / 2e-9L;
-    }
-    factor_.compute(H);
-    v_ = Optimum(exact);
-  }
-
-  // The loss of a problem near the one that this was made of.
-  long double At(const ProblemArrays& arrays) const {
-    const ConstrainedProblem exact(arrays);
-    return LossOf(exact, Optimum(exact));
-  }
-
- private:
-  // By Newton's method with the Hessian of the first problem.
-  VectorL Optimum(const ConstrainedProblem& exact) const {
-    VectorL v = v_;
-    for (int i = 0; i < 12; ++i) v -= factor_.solve(exact.Gradient(v));
-    return v;
-  }
-
-  long double LossOf(const ConstrainedProblem& exact, const VectorL& v) const {
-    const VectorL weights =
-        exact.Stacked(cotangent_.impulse, cotangent_.angular_impulse, cotangent_.row_impulse);
-    const VectorL of_velocity = exact.Stacked(
-        cotangent_.contact_velocity, std::vector<double>(cotangent_.angular_impulse.size()),
-        cotangent_.row_velocity);
-    return ToVectorL(cotangent_.velocity).dot(v) + weights.dot(exact.Impulse(v)) +
-           of_velocity.dot(exact.ConstraintVelocity(v)) + cotangent_.cost * exact.Cost(v);
-  }
-
-  const CotangentArrays& cotangent_;
-  VectorL v_;
-  Eigen::PartialPivLU<MatrixL> factor_;
-};
 
 class ConstraintGradientsTest : public ::testing::TestWithParam<std::string> {
  protected:
