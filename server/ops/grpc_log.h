@@ -14,8 +14,9 @@ namespace sap {
 // At most one exists in a process, which gRPC logs to while it exists.
 class GrpcLog {
  public:
-  // The log must outlive this object. `deaf` is called, on any thread and maybe several times, when
-  // the process has stopped to accept connections at one of its addresses; it must not log.
+  // Before gRPC is initialized. The log must outlive this object. `deaf` is called, on any thread
+  // and maybe several times, when the process no longer accepts connections at one of its
+  // addresses; it must not log.
   GrpcLog(CallLog* log, std::function<void()> deaf);
   ~GrpcLog();
   GrpcLog(const GrpcLog&) = delete;

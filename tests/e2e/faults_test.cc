@@ -105,7 +105,7 @@ TEST(FaultsTest, AServerThatCannotBeConnectedToAnyMoreSaysSoAndDrains) {
 }
 
 TEST(FaultsTest, AServerThatCannotBeConnectedToAnyMoreEndsWithAnError) {
-  ServerProcess server({}, {"/usr/bin/prlimit", "--nofile=64"});
+  ServerProcess server({}, {"/usr/bin/env", "GRPC_VERBOSITY=NONE", "prlimit", "--nofile=64"});
   ExhaustDescriptors(server);
   EXPECT_EQ(server.Wait().exit_code, 1);
 }
