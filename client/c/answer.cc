@@ -292,22 +292,12 @@ const AnswerContent& ContentOf(const sap_answer* answer) {
 
 }  // namespace sap::c
 
-void sap_answer::Begin() {
+void sap_answer::SetBackgroundCall(std::shared_ptr<const sap::c::BackgroundCall> call) {
   const std::lock_guard lock(mutex_);
-  pending_ = true;
+  background_call_ = std::move(call);
 }
 
-void sap_answer::End() {
-  // Notified under the lock: the answer may be freed once a waiting thread sees the end.
+std::shared_ptr<const sap::c::BackgroundCall> sap_answer::background_call() const {
   const std::lock_guard lock(mutex_);
-  pending_ = false;
-  ended_.notify_all();
-}
-
-bool sap_answer::Await(const sap::c::Wait& wait) const {
-  std::unique_lock lock(mutex_);
-  const auto ended = [this] { return !pending_; };
-  if (wait) return ended_.wait_for(lock, *wait, ended);
-  ended_.wait(lock, ended);
-  return true;
+  return background_call_;
 }

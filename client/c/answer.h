@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bitset>
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "client/c/background.h"
 #include "client/c/call.h"
 #include "client/c/problem_structs.h"
 #include "client/c/sap_islands.h"
@@ -155,16 +155,13 @@ class AnswerContent {
 struct sap_answer {
   std::unique_ptr<sap::c::AnswerContent> content = std::make_unique<sap::c::AnswerContent>();
 
-  // Around a call in the background.
-  void Begin();
-  void End();
-  // Whether the call has ended, after at most that time.
-  bool Await(const sap::c::Wait& wait) const;
+  // That the answer is passed to; null: none.
+  void SetBackgroundCall(std::shared_ptr<const sap::c::BackgroundCall> call);
+  std::shared_ptr<const sap::c::BackgroundCall> background_call() const;
 
  private:
   mutable std::mutex mutex_;
-  mutable std::condition_variable ended_;
-  bool pending_{false};
+  std::shared_ptr<const sap::c::BackgroundCall> background_call_;
 };
 
 namespace sap::c {

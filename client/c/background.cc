@@ -37,4 +37,25 @@ void RunInBackground(std::function<void()> task) {
   Threads().Enqueue(std::move(task));
 }
 
+void BackgroundCall::End(sap_callback done, void* context) {
+  {
+    const std::lock_guard lock(mutex_);
+    complete_ = true;
+    thread_ = std::this_thread::get_id();
+  }
+  // Before anyone is woken: a thread that waits without end sleeps through `done`.
+  if (done != nullptr) done(context);
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+bool BackgroundCall::Await(const Wait& wait) const {
+  std::unique_lock lock(mutex_);
+  const auto complete = [this] { return complete_; };
+  if (wait && !changed_.wait_for(lock, *wait, complete)) return false;
+  changed_.wait(lock, [&] { return ended_ || thread_ == std::this_thread::get_id(); });
+  return true;
+}
+
 }  // namespace sap::c

@@ -54,18 +54,17 @@ sap::c::Wait WaitOf(const double* wait_s) {
 template <typename Work>
 Status Begin(const CallSettings& call, Answers answers, const Work& work) {
   const std::vector<sap_answer*> own(answers.begin(), answers.end());
-  for (sap_answer* answer : own) answer->Begin();
-  const auto task = [call, own, work] {
+  const auto background = std::make_shared<sap::c::BackgroundCall>();
+  for (sap_answer* answer : own) answer->SetBackgroundCall(background);
+  const auto task = [call, own, background, work] {
     const int32_t kind = Finish([&] { return work(call); }, own);
     if (call.kind != nullptr) *call.kind = kind;
-    // The first one last: who has waited for it may free all of them.
-    for (auto answer = own.rbegin(); answer != own.rend(); ++answer) (*answer)->End();
-    if (call.done != nullptr) call.done(call.context);
+    background->End(call.done, call.context);
   };
   try {
     sap::c::RunInBackground(task);
   } catch (...) {
-    for (sap_answer* answer : own) answer->End();
+    for (sap_answer* answer : own) answer->SetBackgroundCall(nullptr);
     return Fail(SAP_RESOURCE_EXHAUSTED, "no thread or no memory for a call in the background");
   }
   return {};
@@ -165,7 +164,9 @@ sap_answer* sap_answer_new(void) {
 void sap_answer_free(sap_answer* answer) { delete answer; }
 
 int32_t sap_answer_await(const sap_answer* answer, const double* wait_s) {
-  return answer == nullptr || answer->Await(WaitOf(wait_s));
+  if (answer == nullptr) return 1;
+  const auto call = answer->background_call();
+  return call == nullptr || call->Await(WaitOf(wait_s));
 }
 
 const sap_error* sap_answer_error(const sap_answer* answer) { return ContentOf(answer).error(); }

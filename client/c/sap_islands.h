@@ -82,8 +82,11 @@ typedef struct sap_answer sap_answer;
 SAP_API sap_answer* sap_answer_new(void);
 SAP_API void sap_answer_free(sap_answer* answer);
 // 1 if the call in the background that the answer was passed to has ended; else waits for that,
-// `wait_s` at most, NULL: without end. Other threads may wait as well. The first answer of a batch
-// ends last.
+// `wait_s` at most, NULL: without end. Other threads may wait as well. The order is: answers are
+// complete, `done` is called, `done` returns, this returns 1. So nothing that was passed to the
+// call is read, written or called after it, and the context of `done` may be freed, or its
+// descriptor closed. Where the answers are complete and `done` is running it waits for that, also
+// with a `wait_s` of 0: who is woken by `done` gets 1.
 SAP_API int32_t sap_answer_await(const sap_answer* answer, const double* wait_s);
 // Error of the last call that the answer was used for. Never NULL.
 SAP_API const sap_error* sap_answer_error(const sap_answer* answer);
@@ -151,8 +154,8 @@ SAP_API int32_t sap_solve_batch(sap_client* client, int64_t count,
 
 // As sap_solve_batch, but returns at once. Answers become complete one by one, in any order, and
 // sap_batch_next says which; `done` is called whenever it has one, and when it has none any more.
-// What is passed is read until sap_batch_free, which ends it: there is no `stop`. The kind returned
-// is also the error of every answer.
+// What is passed is read, and `done` is called, until sap_batch_free, which ends it: there is no
+// `stop`. The kind returned is also the error of every answer.
 SAP_API int32_t sap_batch_begin(sap_client* client, int64_t count,
                                 const sap_problem* const* problems, const sap_options* options,
                                 const sap_call* call, sap_answer* const* answers,
@@ -212,8 +215,9 @@ SAP_API int32_t sap_session_await_room(sap_session* session, const double* wait_
 // Waits for the outcome of the oldest step in flight. Not in the background.
 SAP_API int32_t sap_session_take(sap_session* session, const sap_call* call, sap_answer* answer);
 // Sets what is called when an outcome has arrived, a step can be sent, or the session has opened or
-// ended, under the rules of sap_call.done; NULL: nothing, from then on. For sessions in the
-// background, and in process.
+// ended, under the rules of sap_call.done; NULL: nothing, from then on: when this or
+// sap_session_free returns, the last call has returned. For sessions in the background, and in
+// process.
 SAP_API int32_t sap_session_notify(sap_session* session, sap_callback changed, void* context,
                                    sap_answer* answer);
 // Makes the step of that number and all later ones not to have been sent: outcomes that were not

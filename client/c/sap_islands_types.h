@@ -253,7 +253,7 @@ typedef struct sap_call {
   // answers are complete, and `done` is called on a thread of the library, which must neither wait
   // in it nor call functions of this header other than sap_notify_*. (0)
   int32_t background;
-  sap_callback done;        // or NULL; see sap_answer_await
+  sap_callback done;        // or NULL; has returned when sap_answer_await does
   void* context;            // of `done`
   const char* request_id;   // names the call in the server's log (the server makes one)
   const char* traceparent;  // W3C trace context (none)

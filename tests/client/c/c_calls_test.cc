@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/client/c/c_objects.h"
+#include "tests/client/c/late_notifications.h"
 #include "tests/client/c/pile.h"
 
 namespace sap::test {
@@ -53,9 +54,90 @@ TEST_F(CCallsTest, ACallInTheBackgroundEndsWithACallbackAndTheSameAnswer) {
   const Answer answer;
   ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answer.get()), SAP_OK);
   EXPECT_EQ(sap_answer_await(answer.get(), nullptr), 1);
-  EXPECT_EQ(VelocityOf(answer), Solved());
-  while (ended == 0) std::this_thread::yield();  // it is called after the answer is complete
   EXPECT_EQ(ended, 1);
+  EXPECT_EQ(VelocityOf(answer), Solved());
+}
+
+// A `done` that goes on for a while after it has told its host.
+struct LongDone {
+  std::atomic<bool> called{false};
+  std::atomic<int> returned{0};
+
+  static void Run(void* context) {
+    auto* self = static_cast<LongDone*>(context);
+    self->called = true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    ++self->returned;
+  }
+  void AwaitCall() const {
+    while (!called) std::this_thread::yield();
+  }
+};
+
+// Then the context of the callback may be freed.
+TEST_F(CCallsTest, AwaitReturnsOnceTheCallbackHasReturned) {
+  const double now = 0;
+  for (const double* wait_s : {static_cast<const double*>(nullptr), &now}) {
+    LongDone done;
+    sap_call call = Call();
+    call.background = 1;
+    call.done = LongDone::Run;
+    call.context = &done;
+    const Answer answer;
+    ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answer.get()), SAP_OK);
+    // Whoever was woken by the callback looks without waiting for the call, and is not woken again.
+    if (wait_s != nullptr) done.AwaitCall();
+    EXPECT_EQ(sap_answer_await(answer.get(), wait_s), 1);
+    EXPECT_EQ(done.returned, 1);
+  }
+}
+
+// A host that was told may free the answer, or use it for the next call, without an await.
+TEST_F(CCallsTest, AnAnswerIsItsHostsOnceTheCallbackIsCalled) {
+  const std::vector<double> expected = Solved();
+  LongDone first, second;
+  sap_call call = Call();
+  call.background = 1;
+  call.done = LongDone::Run;
+  call.context = &first;
+  auto answer = std::make_unique<Answer>();
+  ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answer->get()), SAP_OK);
+  first.AwaitCall();
+  EXPECT_EQ(VelocityOf(*answer), expected);
+  call.context = &second;
+  ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answer->get()), SAP_OK);
+  EXPECT_EQ(sap_answer_await(answer->get(), nullptr), 1);
+  EXPECT_EQ(second.returned, 1);  // not the end of the first call
+  EXPECT_EQ(VelocityOf(*answer), expected);
+  LongDone third;
+  call.context = &third;
+  ASSERT_EQ(sap_solve(client_.get(), &pile_.problem, nullptr, &call, answer->get()), SAP_OK);
+  third.AwaitCall();
+  answer.reset();
+  while (third.returned == 0 || first.returned == 0) std::this_thread::yield();
+}
+
+// The number of a descriptor that is closed is that of the next one, which another part of the
+// program may open.
+TEST_F(CCallsTest, AnEventfdMayBeClosedOnceAwaitHasReturned) {
+  EXPECT_EQ(LateNotifications(client_, pile_.problem, 3000), 0);
+}
+
+// All answers of a batch end together.
+TEST_F(CCallsTest, AwaitOfAnyAnswerOfABatchReturnsOnceTheCallbackHasReturned) {
+  for (const int awaited : {0, 1}) {
+    LongDone done;
+    sap_call call = Call();
+    call.background = 1;
+    call.done = LongDone::Run;
+    call.context = &done;
+    const Answer answers[2];
+    sap_answer* const list[] = {answers[0].get(), answers[1].get()};
+    const sap_problem* const problems[] = {&pile_.problem, &pile_.problem};
+    ASSERT_EQ(sap_solve_batch(client_.get(), 2, problems, nullptr, &call, list), SAP_OK);
+    EXPECT_EQ(sap_answer_await(list[awaited], nullptr), 1);
+    EXPECT_EQ(done.returned, 1);
+  }
 }
 
 TEST_F(CCallsTest, ACallInTheBackgroundGoesOnWhenItsClientIsFreed) {

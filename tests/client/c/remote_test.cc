@@ -9,12 +9,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tests/client/c/c_objects.h"
+#include "tests/client/c/late_notifications.h"
 #include "tests/client/c/pile.h"
 #include "tests/client/c/server_process.h"
 #include "tests/support/child_process.h"
@@ -245,6 +247,25 @@ TEST_F(RemoteTest, ASessionOverAListGoesOnWhereAServerIsKilledOrDrains) {
   }
 }
 
+// Whatever happens to the connections of a client of several servers, whose gRPC draws a random
+// number at each change. In glibc random() and rand() are one sequence.
+TEST_F(RemoteTest, TheRandomNumbersOfTheHostAreItsOwn) {
+  constexpr int kNumbers = 8;
+  std::vector<long> expected, drawn;
+  srandom(1);
+  for (int i = 0; i < kNumbers; ++i) expected.push_back(random());
+  const ServerProcess first;
+  auto second = std::make_unique<ServerProcess>();
+  srandom(1);
+  const Client there(first.address() + "," + second->address());
+  for (int i = 0; i < kNumbers; ++i) {
+    drawn.push_back(random());
+    if (i == kNumbers / 2) second.reset();
+    SolvedBy(there);
+  }
+  EXPECT_EQ(drawn, expected);
+}
+
 TEST_F(RemoteTest, AStopAndADeadlineEndTheWaitForAServerThatHangs) {
   const ServerProcess server;
   const Client there(server.address());
@@ -335,6 +356,12 @@ TEST_F(RemoteTest, ACallInTheBackgroundGoesOnWhenItsClientIsFreed) {
   server.Signal(SIGCONT);
   sap_answer_await(answer.get(), nullptr);
   EXPECT_EQ(NumbersOf(answer), expected);
+}
+
+TEST_F(RemoteTest, AnEventfdMayBeClosedOnceAwaitHasReturned) {
+  const ServerProcess server;
+  const Client there(server.address());
+  EXPECT_EQ(LateNotifications(there, *problem(), 1000), 0);
 }
 
 TEST_F(RemoteTest, LimitsAreThoseOfTheServer) {

@@ -96,6 +96,14 @@ class LibraryTest(unittest.TestCase):
         }
         self.assertLessEqual(needed, NEEDED)
 
+    def test_it_draws_no_random_numbers_of_the_process(self):
+        # random and srandom are what METIS calls where another part of the program uses it.
+        names = output("nm", "-D", "--undefined-only", str(LIBRARY)).split()
+        imported = {name.split("@")[0] for name in names}
+        sequences = "rand srand initstate setstate drand48 erand48 lrand48 nrand48 mrand48 jrand48"
+        sequences += " srand48 seed48 lcong48"
+        self.assertEqual(imported & set(sequences.split()), set())
+
     def test_what_the_other_library_holds_is_hidden(self):
         # A symbol that is unique in the process would be shared with other copies; a variable in
         # static thread-local storage may find no room when the library is loaded late.
