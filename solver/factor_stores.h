@@ -59,7 +59,7 @@ class FactorStores {
     int number_;
   };
 
-  // Bytes held.
+  // Bytes held for factors.
   size_t storage_bytes() const;
 
  private:

@@ -11,6 +11,7 @@
 
 #include "solver/cholesky/plan_cache.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/problem/constraint_graph.h"
 
@@ -27,6 +28,9 @@ class IslandPlans {
   }
   // Whether every island that needs a plan has one.
   bool complete() const { return complete_; }
+  // Drops the plans of earlier problems.
+  void DropUnused() { cache_.DropUnused(); }
+  size_t storage_bytes() const { return StorageBytes(cache_, plans_, edge_a_, edge_b_, varies_); }
 
  private:
   const PlanCache::Plan* Request(const ConstraintGraph& graph, const IslandRange& range);

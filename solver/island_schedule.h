@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "solver/island_plans.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {
@@ -33,6 +34,9 @@ class IslandSchedule {
 
   // Predicted work of one Newton iteration on an island [flop].
   double flops(int island) const { return flops_[island]; }
+  size_t storage_bytes() const {
+    return StorageBytes(flops_, island_, task_start_, constraints_after_, cubed_dofs_from_);
+  }
 
  private:
   int num_large_{0};

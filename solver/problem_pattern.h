@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 
 namespace sap {
@@ -15,6 +16,10 @@ class ProblemPattern {
   void Assign(const ContactProblem& problem, bool split_islands);
   // No problem matches any more, not even the empty one.
   void Forget() { known_ = false; }
+  size_t storage_bytes() const {
+    return StorageBytes(dofs_, contact_trees_, contact_start_, coupled_, contact_kind_, row_kind_,
+                        row_start_, row_entries_);
+  }
 
  private:
   std::vector<int> dofs_, contact_trees_;

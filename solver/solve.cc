@@ -26,7 +26,10 @@ Solver& Solver::operator=(Solver&&) noexcept = default;
 
 void Solver::UseArena(TaskArena* arena) { impl_->state.arena = arena; }
 
+size_t Solver::storage_bytes() const { return sizeof(Impl) + impl_->state.storage_bytes(); }
 size_t Solver::factor_bytes() const { return impl_->state.factors.storage_bytes(); }
+
+void Solver::DropUnusedPlans() { impl_->state.plans.DropUnused(); }
 
 tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& problem,
                                                       const SolverOptions& options,

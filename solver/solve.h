@@ -76,8 +76,12 @@ class Solver {
       const DerivativeOptions& derivative_options, const StopToken& stop, ContactSolution* solution,
       Derivatives* derivatives);
 
-  // Bytes held for factorizations.
+  // Bytes held: workspaces, layouts, plans, factors.
+  size_t storage_bytes() const;
+  // Bytes held for factorizations alone.
   size_t factor_bytes() const;
+  // Frees the plans of earlier problems: their patterns would be ordered anew.
+  void DropUnusedPlans();
 
  private:
   struct Impl;

@@ -12,6 +12,7 @@
 #include "solver/island_plans.h"
 #include "solver/island_schedule.h"
 #include "solver/newton/sap_solver.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem_pattern.h"
 #include "solver/sharing_trials.h"
@@ -44,6 +45,11 @@ struct SolverState {
   AdjointData adjoint;
   std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
   std::vector<double> tangent_costs;        // by island, then by direction
+
+  size_t storage_bytes() const {
+    return StorageBytes(pattern, graph, sweep_order, plans, schedule, factor_bytes, factors, model,
+                        workspace, shared, adjoint, shared_inputs, tangent_costs);
+  }
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
   // Where an island is worked on; null: by one thread.

@@ -15,6 +15,7 @@
 #include "solver/cholesky/block_cholesky.h"
 #include "solver/parallel/simd.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -22,6 +23,8 @@ namespace sap {
 struct BlockPlaces {
   std::vector<int> front;  // [N]
   std::vector<int> row;    // [N] its first row in the order of elimination
+
+  size_t storage_bytes() const { return StorageBytes(front, row); }
 
   void Find(const EliminationPlan& plan);
 };

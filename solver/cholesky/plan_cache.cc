@@ -1,6 +1,7 @@
 #include "solver/cholesky/plan_cache.h"
 
 #include <algorithm>
+#include <iterator>
 #include <span>
 
 namespace sap {
@@ -39,33 +40,41 @@ size_t PlanCache::Entry::size_bytes() const {
 
 void PlanCache::BeginProblem() {
   ++problem_;
+  problem_bytes_ = 0;
   missing_.clear();
 }
 
 const PlanCache::Plan* PlanCache::Request(const BlockPattern& pattern) {
   const uint64_t hash = Hash(pattern);
-  const auto [begin, end] = entries_.equal_range(hash);
+  const auto [begin, end] = by_hash_.equal_range(hash);
   for (auto found = begin; found != end; ++found) {
-    Entry& entry = found->second;
+    const Entries::iterator entry = found->second;
     ++patterns_compared_;
-    if (!entry.Matches(pattern)) continue;
-    if (!entry.plan && entry.last_used < problem_) missing_.push_back(&entry);
-    entry.last_used = problem_;
-    return &entry.plan;
+    if (!entry->Matches(pattern)) continue;
+    if (entry->last_used < problem_) Use(entry);
+    return &entry->plan;
   }
-  Entry& entry = entries_
-                     .emplace(hash, Entry{{pattern.block_size.begin(), pattern.block_size.end()},
-                                          {pattern.edge_a.begin(), pattern.edge_a.end()},
-                                          {pattern.edge_b.begin(), pattern.edge_b.end()},
-                                          {pattern.varies.begin(), pattern.varies.end()},
-                                          problem_ - 1,
-                                          Duration{0},
-                                          std::nullopt})
-                     ->second;
-  size_bytes_ += entry.size_bytes();
-  missing_.push_back(&entry);
-  entry.last_used = problem_;
-  return &entry.plan;
+  entries_.push_back({hash,
+                      {pattern.block_size.begin(), pattern.block_size.end()},
+                      {pattern.edge_a.begin(), pattern.edge_a.end()},
+                      {pattern.edge_b.begin(), pattern.edge_b.end()},
+                      {pattern.varies.begin(), pattern.varies.end()},
+                      problem_ - 1,
+                      Duration{0},
+                      std::nullopt});
+  const Entries::iterator entry = std::prev(entries_.end());
+  storage_bytes_ += entry->size_bytes();
+  by_hash_.emplace(hash, entry);
+  Use(entry);
+  return &entry->plan;
+}
+
+// For the first time in this problem.
+void PlanCache::Use(Entries::iterator entry) {
+  entries_.splice(entries_.end(), entries_, entry);
+  entry->last_used = problem_;
+  problem_bytes_ += entry->size_bytes();
+  if (!entry->plan) missing_.push_back(&*entry);
 }
 
 PlanCache::Duration PlanCache::longest_attempt() const {
@@ -81,7 +90,7 @@ void PlanCache::MakePlans(const StopToken& stop, TaskArena* arena) {
   for (Entry* entry : missing_) {
     if (!entry->plan) entry->longest_attempt = std::max(entry->longest_attempt, attempt);
   }
-  if (size_bytes_ > max_bytes_) DropUnused();
+  DropUnusedAbove(std::max<size_t>(max_bytes_, kProblems * problem_bytes_));
 }
 
 void PlanCache::MakeMissing(const StopToken& stop, TaskArena* arena) {
@@ -95,7 +104,8 @@ void PlanCache::MakeMissing(const StopToken& stop, TaskArena* arena) {
     if (entry.plan || stop.Requested()) return;
     entry.plan = EliminationPlan::Make(entry.pattern(), Ordering::kAuto, stop, arena);
     if (!entry.plan) return;
-    size_bytes_ += entry.plan->size_bytes();
+    storage_bytes_ += entry.plan->size_bytes();
+    problem_bytes_ += entry.plan->size_bytes();
     ++plans_made_;
   };
   std::ranges::stable_sort(missing_, std::ranges::greater(),
@@ -108,19 +118,17 @@ void PlanCache::MakeMissing(const StopToken& stop, TaskArena* arena) {
   }
 }
 
-void PlanCache::DropUnused() {
-  std::vector<Entries::iterator> unused;
-  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-    if (entry->second.last_used < problem_) unused.push_back(entry);
+void PlanCache::DropUnusedAbove(size_t bytes) {
+  while (storage_bytes_ > bytes && entries_.front().last_used < problem_) {
+    const Entries::iterator oldest = entries_.begin();
+    const auto [begin, end] = by_hash_.equal_range(oldest->hash);
+    const auto found = std::find_if(begin, end, [&](const auto& e) { return e.second == oldest; });
+    if (found != end) by_hash_.erase(found);  // else memory ran out when it was requested
+    storage_bytes_ -= oldest->size_bytes();
+    entries_.pop_front();
   }
-  std::ranges::sort(unused, {},
-                    [](const Entries::iterator& entry) { return entry->second.last_used; });
-  for (const Entries::iterator& entry : unused) {
-    if (size_bytes_ <= max_bytes_) break;
-    size_bytes_ -= entry->second.size_bytes();
-    entries_.erase(entry);
-  }
-  entries_.rehash(0);  // as few buckets as the rest needs
+  // As few buckets as the rest needs, where a large problem has made many.
+  if (by_hash_.bucket_count() > 1000 + 4 * by_hash_.size()) by_hash_.rehash(0);
 }
 
 }  // namespace sap

@@ -2,13 +2,16 @@
 // again.
 //
 // A plan is a pure function of its pattern; the cache saves recomputation and changes no answer.
-// Plans of earlier problems are kept up to a number of bytes, those used last first. Plans of the
-// current problem are all kept.
+// Plans of the current problem are all kept; with them, those used last, up to a number of bytes or
+// to a few times those of the current problem, whichever is more: a large pile that comes to rest
+// alternates between a few patterns, while a scene that moves makes new ones at every step, of
+// which none comes again.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <list>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -24,9 +27,10 @@ class PlanCache {
   // Empty until MakePlans() has made it. Valid until the MakePlans() of the next problem.
   using Plan = std::optional<EliminationPlan>;
 
-  // Some ten plans of a pile of 10,000 bodies. A pile that comes to rest alternates between a few
-  // patterns; one that moves makes a new pattern at every step.
-  static constexpr size_t kDefaultBytes = size_t{32} << 20;
+  // Some hundred plans of a hundred bodies.
+  static constexpr size_t kDefaultBytes = size_t{2} << 20;
+  // Times those of the current problem, its own included.
+  static constexpr size_t kProblems = 8;
 
   explicit PlanCache(size_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
 
@@ -42,18 +46,22 @@ class PlanCache {
   Duration longest_attempt() const;
 
   // Once all patterns of the problem are requested: makes the plans that are missing, in the arena
-  // if there is one, then drops plans of earlier problems beyond max_bytes. Stopped, it leaves some
+  // if there is one, then drops plans of earlier problems beyond the bound. Stopped, it leaves some
   // plans empty; those that are finished are kept.
   void MakePlans(const StopToken& stop, TaskArena* arena);
+
+  // Drops all plans of earlier problems.
+  void DropUnused() { DropUnusedAbove(0); }
 
   // Since construction.
   int64_t plans_made() const { return plans_made_; }
   int64_t patterns_compared() const { return patterns_compared_; }
   // Bytes of all plans and their patterns.
-  size_t size_bytes() const { return size_bytes_; }
+  size_t storage_bytes() const { return storage_bytes_; }
 
  private:
   struct Entry {
+    uint64_t hash;
     std::vector<int> block_size, edge_a, edge_b;
     std::vector<uint8_t> varies;
     int64_t last_used;  // number of the problem
@@ -64,18 +72,21 @@ class PlanCache {
     bool Matches(const BlockPattern& other) const;
     size_t size_bytes() const;
   };
-  using Entries = std::unordered_multimap<uint64_t, Entry>;  // by the hash of the pattern
+  using Entries = std::list<Entry>;
 
   void MakeMissing(const StopToken& stop, TaskArena* arena);
-  void DropUnused();
+  void Use(Entries::iterator entry);
+  void DropUnusedAbove(size_t bytes);
 
   const size_t max_bytes_;
-  Entries entries_;
+  Entries entries_;  // by last use, the latest last
+  std::unordered_multimap<uint64_t, Entries::iterator> by_hash_;
   std::vector<Entry*> missing_;  // requested by this problem
   int64_t problem_{0};
   int64_t patterns_compared_{0};
   // Counted by the threads that make plans.
-  std::atomic<size_t> size_bytes_{0};
+  std::atomic<size_t> storage_bytes_{0};
+  std::atomic<size_t> problem_bytes_{0};  // of them those of the current problem
   std::atomic<int64_t> plans_made_{0};
 };
 

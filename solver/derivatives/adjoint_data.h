@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "solver/newton/sap_data.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/problem_differential.h"
 
 namespace sap {
@@ -51,6 +52,10 @@ struct PoolAdjoint {
   ConstraintMatrices<kRows> W_bar;   // dw/dW w_bar
   std::vector<DerivativeSums> sums;  // by chunks of the units of an island
   typename Pool::Jacobians dJ;       // forward
+
+  size_t storage_bytes() const {
+    return StorageBytes(v_c, gamma, dJ_v, w, w_by_W, W_bar, sums, dJ);
+  }
 };
 
 // Whether contacts of a pool have rows of rotation.
@@ -80,6 +85,9 @@ struct AdjointData {
   PerPool<PoolAdjoint> pools;
 
   void Resize(const ConstraintGraph& graph, bool with_directions);
+  size_t storage_bytes() const {
+    return StorageBytes(right_side, lambda, v_before, slot_sums, A_inverse, pools);
+  }
 };
 
 // G x of constraint i of a pool.

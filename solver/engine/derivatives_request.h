@@ -8,6 +8,7 @@
 #include "solver/differentiate.h"
 #include "solver/engine/engine_error.h"
 #include "solver/engine/engine_limits.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/derivatives.h"
 
 namespace sap {
@@ -22,6 +23,7 @@ struct DerivativesRequest {
   bool hold_delassus{false};                     // see DerivativeOptions
 
   size_t count() const { return cotangents.size() + directions.size(); }
+  size_t storage_bytes() const { return StorageBytes(cotangents, directions); }
 };
 
 // Predicted time of solving and computing so many derivatives, as a multiple of that of solving.

@@ -1,6 +1,7 @@
 // Pool of reusable objects that are expensive to construct: workspaces, messages.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -19,21 +20,45 @@ class ObjectPool {
   std::unique_ptr<Item> Take() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) return nullptr;
-    std::unique_ptr<Item> item = std::move(idle_.back());
+    std::unique_ptr<Item> item = std::move(idle_.back().item);
+    bytes_ -= idle_.back().bytes;
     idle_.pop_back();
     return item;
   }
 
-  void Give(std::unique_ptr<Item> item) {
+  // `bytes` is what the item keeps, for bytes().
+  void Give(std::unique_ptr<Item> item, int64_t bytes = 0) {
     const std::lock_guard lock(mutex_);
-    if (idle_.size() < max_idle_) idle_.push_back(std::move(item));
-    // Otherwise the item is destroyed with the caller's argument, outside the lock.
+    if (idle_.size() == max_idle_)
+      return;  // destroyed with the caller's argument, without the lock
+    idle_.push_back({std::move(item), bytes});
+    bytes_ += bytes;
+  }
+
+  // Frees all unused objects.
+  void Clear() {
+    std::vector<Idle> freed;
+    const std::lock_guard lock(mutex_);
+    freed.swap(idle_);
+    bytes_ = 0;
+  }
+
+  // Bytes that the unused objects keep.
+  int64_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
   }
 
  private:
+  struct Idle {
+    std::unique_ptr<Item> item;
+    int64_t bytes;
+  };
+
   const size_t max_idle_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<Item>> idle_;
+  mutable std::mutex mutex_;
+  std::vector<Idle> idle_;
+  int64_t bytes_{0};
 };
 
 }  // namespace sap

@@ -10,6 +10,7 @@
 #include "solver/engine/derivatives_request.h"
 #include "solver/engine/engine_error.h"
 #include "solver/engine/time_limit.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
@@ -46,6 +47,8 @@ class SolveTask {
   EngineStatus Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
                      const SolveLimits& limits, ContactSolution* solution,
                      Derivatives* derivatives = nullptr) const;
+
+  size_t storage_bytes() const { return StorageBytes(problem_, derivatives_); }
 
  private:
   ContactProblemView view_;

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem/contact_problem.h"
@@ -54,6 +55,7 @@ class LoadPaths {
 
   // Bounds of a contact by its number in the problem.
   const DelassusBounds& bounds(int contact) const { return bounds_[contact]; }
+  size_t storage_bytes() const { return StorageBytes(d_, pairs_, world_pairs_, trees_, bounds_); }
 
  private:
   // One tree at one pair.

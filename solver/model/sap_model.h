@@ -22,6 +22,7 @@
 #include "solver/model/single_bodies.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/pools/constraint_pools.h"
 #include "solver/problem/constraint_graph.h"
@@ -98,6 +99,10 @@ class SapModel {
       return A_block(graph, tree_pair);
     }
     return Q_blocks_.data() + graph.pairs()[tree_pair].block_start;
+  }
+  size_t storage_bytes() const {
+    return StorageBytes(pools, load_paths, w, constants_, A_, A_blocks_, A_factor_, row_ends_, D_,
+                        v_star_, Q_, Q_blocks_);
   }
 
   PerPool<std::type_identity_t> pools;  // laws and Jacobians

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "solver/newton/hessian.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -21,6 +22,9 @@ struct ConjugateVectors {
   std::vector<double> slot_sums;  // partial sums by chunks of slots
 
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const {
+    return StorageBytes(residual, preconditioned, direction, product, slot_sums);
+  }
 };
 
 // When the iteration ends. A share of 0 is not tested.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "solver/newton/conjugate_gradients.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -24,6 +25,7 @@ struct KrylovVectors {
   std::vector<double> slot_sums;  // partial sums by chunks of slots
 
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const { return StorageBytes(basis, scaled, preconditioned, slot_sums); }
 };
 
 // The least-squares problem min |beta e_1 - h y| of the Hessenberg matrix h, by Givens rotations,

@@ -12,6 +12,7 @@
 #include "solver/newton/sap_data.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -19,6 +20,7 @@ namespace sap {
 class Hessian {
  public:
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const { return StorageBytes(diagonal_, off_diagonal_); }
 
   // Fills the blocks of one island from data.G.
   template <typename View>

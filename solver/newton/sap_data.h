@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "solver/model/sap_model.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/pools/constraint_pools.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/pools/loop_costs.h"
@@ -41,6 +42,8 @@ struct PoolData {
   typename Pool::Laws::Vectors gamma;  // impulse
   typename Pool::Laws::Matrices G;     // -d gamma / d v_c
   typename Pool::Laws::Directions s;   // dual directions of the accelerated method
+
+  size_t storage_bytes() const { return StorageBytes(v_c, gamma, G, s); }
 };
 
 // What a factor of A tells of the trees of one component at v (accuracy_certificate.h).
@@ -58,11 +61,16 @@ struct SapData {
   PerPool<PoolData> pools;
 
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const {
+    return StorageBytes(v, momentum, momentum_change, gradient, component_norms, pools);
+  }
 };
 
 template <typename Pool>
 struct PoolStep {
   typename Pool::Laws::Vectors v_c;  // J dv
+
+  size_t storage_bytes() const { return StorageBytes(v_c); }
 };
 
 struct SapStep {
@@ -71,6 +79,7 @@ struct SapStep {
   PerPool<PoolStep> pools;
 
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const { return StorageBytes(v, momentum, pools); }
 };
 
 // Sums over one chunk of an island, added up in the order of chunks.
@@ -109,6 +118,8 @@ struct PoolScratch {
   std::vector<double> cost_errors;
   std::vector<LineSlope> slopes;
   typename Pool::Laws::Vectors impulse_errors;  // of the certificate
+
+  size_t storage_bytes() const { return StorageBytes(costs, cost_errors, slopes, impulse_errors); }
 };
 
 struct SapScratch {
@@ -121,6 +132,9 @@ struct SapScratch {
   PerPool<PoolScratch> pools;
 
   void Resize(const ConstraintGraph& graph);
+  size_t storage_bytes() const {
+    return StorageBytes(difference, errors, slot_sums, slot_norms, slot_slopes, pools);
+  }
 };
 
 // What the functions of this folder work on: the constants, the part of the arrays that belongs to

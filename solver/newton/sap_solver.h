@@ -12,6 +12,7 @@
 #include "solver/newton/newton_step.h"
 #include "solver/newton/sap_data.h"
 #include "solver/newton/sweep_order.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
@@ -41,6 +42,10 @@ struct SapWorkspace {
   KrylovVectors krylov;
 
   void Resize(const ConstraintGraph& graph, bool coulomb = false);
+  size_t storage_bytes() const {
+    return StorageBytes(data, step, scratch, hessian, conjugate, v_before, v_before_sweep, v_best,
+                        v_round, krylov);
+  }
 };
 
 // The iterations of SolveIsland without cost, certificate and residual in the report. Goes on

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
 
 namespace sap {
@@ -32,6 +33,10 @@ class SweepOrder {
             std::span<const int>(slots_).subspan(group_start_[number],
                                                  group_start_[number + 1] - group_start_[number]),
             group_of_slot_};
+  }
+  size_t storage_bytes() const {
+    return StorageBytes(group_of_slot_, slots_, group_start_, first_group_, groups_, color_start_,
+                        first_color_, color_of_group_, parent_, group_dofs_, taken_by_, next_);
   }
 
  private:

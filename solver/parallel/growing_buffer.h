@@ -41,6 +41,7 @@ class GrowingBuffer {
   T* data() { return data_.get(); }
   const T* data() const { return data_.get(); }
   size_t size() const { return size_; }
+  size_t storage_bytes() const { return size_ * sizeof(T); }
 
  private:
   static constexpr std::align_val_t kAlignment{64};

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "solver/laws/coulomb_cone.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/pools/friction_contacts.h"
 #include "solver/pools/law_array.h"
 
@@ -80,6 +81,7 @@ class ConeLaws : public Cones {
   void WithLawsAt(int i, Body&& body) const {
     InRounds(i) ? body(rounds_) : body(static_cast<const Cones&>(*this));
   }
+  size_t storage_bytes() const { return Cones::storage_bytes() + StorageBytes(rounds_); }
 
  private:
   LawArray<Law, Cones> rounds_;  // over the arrays of `Cones`

@@ -13,6 +13,7 @@
 
 #include "solver/laws/bounded_row.h"
 #include "solver/laws/hunt_crossley.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/pools/cone_laws.h"
 #include "solver/pools/contact_jacobians.h"
 #include "solver/pools/friction_contacts.h"
@@ -28,6 +29,7 @@ struct ConstraintPool {
   using Laws = LawsType;
   using Jacobians = JacobiansType;
   static_assert(Laws::kRows == NumRows(kind));
+  size_t storage_bytes() const { return StorageBytes(laws, jacobians); }
 
   LawsType laws;
   JacobiansType jacobians;
@@ -109,6 +111,7 @@ struct PerPoolOf<Member, std::tuple<Pools...>> {
 template <template <typename> typename Member>
 struct PerPool {
   typename detail::PerPoolOf<Member, ConstraintPools>::Type members;
+  size_t storage_bytes() const { return StorageBytes(members); }
 
   template <int index>
   auto& operator[](PoolIndex<index>) {

@@ -9,6 +9,7 @@
 
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/problem/constraint_graph.h"
 
@@ -42,6 +43,7 @@ class ContactJacobians {
     if (has_large_trees) columns_.Reserve(layout.jacobian_size() / kNumRows);
   }
 
+  size_t storage_bytes() const { return StorageBytes(J_, columns_); }
   // The Jacobian of a contact: for each part of its group a block of kNumRows x dofs, row-major.
   double* of(const ContactGroup& group, int contact) { return J_.data() + Start(group, contact); }
   const double* of(const ContactGroup& group, int contact) const {

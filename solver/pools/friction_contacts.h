@@ -8,6 +8,7 @@
 
 #include "solver/laws/friction_cone.h"
 #include "solver/laws/general_cone.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -34,6 +35,7 @@ struct ContactVectors {
     y.resize(size);
     n.resize(size);
   }
+  size_t storage_bytes() const { return StorageBytes(x, y, n); }
   template <typename Lanes>
   ContactVector<Lanes> At(int i, Lanes) const {
     return {Load<Lanes>(&x[i]), Load<Lanes>(&y[i]), Load<Lanes>(&n[i])};
@@ -64,6 +66,7 @@ struct ContactMatrices {
   void resize(size_t size) {
     for (std::vector<double>* array : {&xx, &xy, &yy, &xn, &yn, &nn}) array->resize(size);
   }
+  size_t storage_bytes() const { return StorageBytes(xx, xy, yy, xn, yn, nn); }
   SymmetricMatrix3<double> At(int i) const { return {xx[i], xy[i], yy[i], xn[i], yn[i], nn[i]}; }
   template <typename Lanes>
   void Set(int i, const SymmetricMatrix3<Lanes>& value) {
@@ -85,6 +88,7 @@ struct DualDirections {
     x.resize(size);
     y.resize(size);
   }
+  size_t storage_bytes() const { return StorageBytes(x, y); }
   std::array<double, 2> At(int i) const { return {x[i], y[i]}; }
   void Set(int i, const std::array<double, 2>& s) {
     x[i] = s[0];
@@ -185,6 +189,10 @@ class FrictionContacts {
                                      const ContactVectors& impulses,
                                      const ContactVector<double>& error) const {
     return ConeImpulseError(At(contact, double{}), impulses.At(contact), error);
+  }
+  size_t storage_bytes() const {
+    return StorageBytes(v_hat_, target_size_, R_t_, R_n_, inv_R_t_, inv_R_n_, mu_, mu_hat_,
+                        slide_factor_);
   }
 
  private:

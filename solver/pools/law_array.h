@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "solver/laws/law_types.h"
+#include "solver/parallel/storage_bytes.h"
 
 namespace sap {
 
@@ -20,6 +21,7 @@ struct ConstraintArray {
   std::vector<Value> values;
 
   void resize(size_t size) { values.resize(size); }
+  size_t storage_bytes() const { return StorageBytes(values); }
   const Value& At(int i) const { return values[i]; }
   void Set(int i, const Value& value) { values[i] = value; }
 };
@@ -180,6 +182,7 @@ class LawArray {
     FromLawVector(bound, &as_in_arrays);
     return as_in_arrays;
   }
+  size_t storage_bytes() const { return StorageBytes(parameters_); }
 
  private:
   auto PointAt(int i, const Vectors& v_c) const {

@@ -13,6 +13,7 @@
 #include "solver/laws/law_types.h"
 #include "solver/parallel/growing_buffer.h"
 #include "solver/parallel/stop_token.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/pools/jacobian_kernels.h"
 #include "solver/problem/constraint_graph.h"
 
@@ -40,6 +41,7 @@ class RowJacobians {
     full_.Reserve(static_cast<size_t>(kColumns) * layout.num_full_parts());
   }
 
+  size_t storage_bytes() const { return StorageBytes(J_, full_); }
   // The coefficient of an entry.
   double at(int64_t entry) const { return J_.data()[entry]; }
   // Sets those of a row.

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_layout.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
@@ -97,6 +98,11 @@ class ConstraintGraph {
   }
   // Index of the block of A of two trees among the coupled pairs of the problem; -1: none.
   int coupled_pair(int pair) const { return coupled_pair_.empty() ? -1 : coupled_pair_[pair]; }
+  size_t storage_bytes() const {
+    return StorageBytes(islands_, island_ranges_, dofs_, velocity_start_, matrix_start_, contacts_,
+                        rows_, pairs_, side_start_, sides_, coupling_range_, coupled_pair_,
+                        coupled_slots_, count_);
+  }
 
  private:
   // Two trees with a block of A, by slot.

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
 #include "solver/problem/part_coupling.h"
@@ -81,6 +82,10 @@ class ContactLayout {
   std::span<const PartCoupling> couplings() const { return couplings_; }
   ContactRange island(int island) const {
     return order_.empty() ? ContactRange() : island_ranges_[island];
+  }
+  size_t storage_bytes() const {
+    return StorageBytes(order_, groups_, parts_, source_columns_, side_start_, sides_, couplings_,
+                        island_ranges_, count_, half_sorted_, lowest_slots_, sources_);
   }
 
  private:

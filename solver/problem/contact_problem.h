@@ -15,6 +15,7 @@
 #include <tl/expected.hpp>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_kind.h"
 #include "solver/problem/constraint_parameters.h"
 #include "solver/problem/coupled_trees.h"
@@ -116,6 +117,18 @@ class ContactProblem {
 
   // Becomes the empty problem and frees nothing.
   void Clear();
+
+  size_t storage_bytes() const {
+    return StorageBytes(dofs_, velocity_start_, matrix_start_, dynamics_matrix_, dynamics_factor_,
+                        row_ends_, v_star_, v_guess_, v_0_, tree_id_, sorted_ids_, coupled_trees_,
+                        contact_start_, contact_trees_, jacobian_start_, jacobian_, v_hat_, tau_d_,
+                        mu_, stiffness_, given_R_t_, given_R_n_, given_w_, surface_velocity_,
+                        contact_kind_, contact_extra_, general_friction_, hunt_crossley_,
+                        angular_start_, angular_jacobian_, angular_v_hat_, rows_, row_kind_,
+                        row_start_, row_entries_, row_coefficients_);
+  }
+  // Frees what is kept for problems other than the last one, and is of no use to that.
+  void DropUnusedPlans() { coupled_trees_.DropUnusedPlans(); }
 
  private:
   friend class ContactProblemReader;

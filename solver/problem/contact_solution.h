@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
+
 namespace sap {
 
 enum class SolveStatus : uint8_t {
@@ -70,6 +72,11 @@ struct ContactSolution {
   std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no constraint
   std::vector<IslandReport> islands;
   SolveTimes times;
+
+  size_t storage_bytes() const {
+    return StorageBytes(velocity, impulse, contact_velocity, delassus_estimate, row_impulse,
+                        row_velocity, angular_impulse, island_of_tree, islands);
+  }
 };
 
 }  // namespace sap

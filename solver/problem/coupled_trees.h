@@ -17,6 +17,7 @@
 
 #include "solver/cholesky/half_solve.h"
 #include "solver/cholesky/plan_cache.h"
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/islands.h"
 
 namespace sap {
@@ -59,11 +60,23 @@ class CoupledTrees {
   // positive definite; -1: all are.
   int FactorAll(std::span<const double> matrix, std::span<const int64_t> matrix_start);
 
+  // Copies count what they share.
+  size_t storage_bytes() const {
+    return StorageBytes(pairs_, blocks_, components_, first_pair_, pairs_by_component_, plans_,
+                        factors_, sizes_, edge_a_, edge_b_, diagonal_, off_diagonal_);
+  }
+  // Drops the plans of earlier problems.
+  void DropUnusedPlans() {
+    if (plans_ != nullptr) plans_->DropUnused();
+  }
+
  private:
   struct Factor {
     const PlanCache::Plan* plan{nullptr};
     BlockPlaces places;
     std::shared_ptr<BlockCholesky<double>> cholesky;
+
+    size_t storage_bytes() const { return StorageBytes(places, cholesky); }
   };
 
   void FindPairsOfComponents();

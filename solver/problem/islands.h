@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_parameters.h"
 
 namespace sap {
@@ -45,6 +46,10 @@ class Islands {
   std::span<const int> tree_of_slot() const { return tree_of_slot_; }
   std::span<const int> slot_of_tree() const { return slot_of_tree_; }  // [T], -1: no island
   std::span<const int> first_slot() const { return first_slot_; }      // [count + 1]
+  size_t storage_bytes() const {
+    return StorageBytes(parent_, island_of_tree_, tree_of_slot_, slot_of_tree_, first_slot_,
+                        next_slot_);
+  }
 
  private:
   int Root(int tree);

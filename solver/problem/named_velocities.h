@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
 
@@ -25,6 +26,8 @@ class NamedVelocities {
   bool SetGuess(const ContactProblemView& view, ContactProblem* problem);
 
   void Clear() { entries_.clear(); }
+
+  size_t storage_bytes() const { return StorageBytes(entries_, velocities_, guess_); }
 
   // Bytes that the velocities of a problem with these counts take here, at most.
   static int64_t BytesFor(int64_t trees, int64_t velocities) {

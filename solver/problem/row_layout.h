@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
 #include "solver/problem/part_coupling.h"
@@ -53,6 +54,10 @@ class RowLayout {
   std::span<const PartCoupling> couplings() const { return couplings_; }
   IndexRange island(int island) const {
     return order_.empty() ? IndexRange() : island_ranges_[island];
+  }
+  size_t storage_bytes() const {
+    return StorageBytes(order_, parts_, part_start_, dof_, slot_parts_, slot_start_, couplings_,
+                        island_ranges_, count_, unsorted_);
   }
 
  private:

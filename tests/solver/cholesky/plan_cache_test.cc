@@ -129,7 +129,7 @@ TEST(PlanCacheTest, ARequestComparesOnePatternHoweverManyThereAre) {
 TEST(PlanCacheTest, KeepsWhatFitsAndForgetsWhatWasUnusedForLongest) {
   PlanCache unlimited(SIZE_MAX);
   Chains(&unlimited).Plan({100});
-  const size_t one = unlimited.size_bytes();
+  const size_t one = unlimited.storage_bytes();
   PlanCache cache(4 * one);
   Chains chains(&cache);
   for (const int length : {97, 98, 99, 100}) chains.Plan({length});
@@ -151,13 +151,13 @@ TEST(PlanCacheTest, MemoryReturnsAfterALargeProblem) {
   std::vector<int> many;
   for (int length = 10; length < 1000; ++length) many.push_back(length);
   chains.Plan(many);
-  const size_t large = cache.size_bytes();
+  const size_t large = cache.storage_bytes();
   EXPECT_GT(large, 50 * kBytes);
   chains.Plan(many);  // its own plans are never dropped
   EXPECT_EQ(cache.plans_made(), static_cast<int64_t>(many.size()));
-  EXPECT_EQ(cache.size_bytes(), large);
+  EXPECT_EQ(cache.storage_bytes(), large);
   chains.Plan({5});
-  EXPECT_LE(cache.size_bytes(), kBytes);
+  EXPECT_LE(cache.storage_bytes(), kBytes);
 }
 
 // What was finished when a stop came is there at the next request.
