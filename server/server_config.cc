@@ -247,6 +247,11 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   app->add_option("--inline-below-us", config->inline_below_us,
                   "Problems with a smaller predicted solve time are solved on the receiving thread")
       ->check(Between(0.0, 1e6));
+  app->add_option(
+         "--memory-limit-bytes", config->memory_limit_bytes,
+         "Limit of resident memory, of which at 80 % new calls are refused; 0: that of the "
+         "control group, or the memory of the machine")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
   app->add_option("--lame-duck-s", config->lame_duck_s,
                   "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
                   "are notified, but calls are still accepted")

@@ -139,6 +139,8 @@ struct ServerConfig : EngineLimits {
   // them. Waking an arena thread would cost about as much; a larger bound would delay the calls
   // behind on the same thread.
   double inline_below_us{200};
+  // Limit of resident memory; 0: that of the control group, or the memory of the machine.
+  int64_t memory_limit_bytes{0};
   double lame_duck_s{0};       // lame-duck period after SIGTERM: calls are still accepted
   double drain_timeout_s{30};  // then in-flight calls may finish; the rest is cancelled
   LogConfig log;

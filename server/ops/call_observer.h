@@ -11,6 +11,7 @@
 #include "server/ops/call_log.h"
 #include "server/ops/request_id.h"
 #include "server/scheduling/client_account.h"
+#include "server/service/memory_guard.h"
 #include "server/service/metrics.h"
 
 namespace sap {
@@ -47,6 +48,15 @@ class CallObserver {
   // Periodic work: the log lines that a rate limit suppressed are reported as a number.
   void Sweep() const {
     if (log_ != nullptr) log_->ReportSuppressed();
+  }
+
+  // New calls are refused for want of memory, or accepted again.
+  void MemoryChanged(MemoryGuard::Change change) const {
+    if (log_ == nullptr || change == MemoryGuard::Change::kNone) return;
+    const bool is_short = change == MemoryGuard::Change::kShort;
+    log_->Message(is_short ? LogLevel::kError : LogLevel::kWarning,
+                  is_short ? "memory is nearly used up: new calls are refused (SERVER_MEMORY)"
+                           : "memory is available again: new calls are accepted");
   }
 
   void SessionExpired() const {

@@ -133,6 +133,10 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, Families* famili
           metrics.watches_refused);
   gauge("sap_session_bytes", "Bytes that open sessions keep between their steps.",
         static_cast<double>(handler->admission().kept_bytes()));
+  gauge("sap_idle_bytes", "Bytes that are kept for later calls.",
+        static_cast<double>(handler->idle_bytes()));
+  gauge("sap_short_of_memory", "1 while new calls are refused for want of memory.",
+        handler->admission().short_of_memory() ? 1 : 0);
   gauge("sap_calls_held", "Calls received, queued or being solved.", handler->admission().calls());
   gauge("sap_bytes_held", "Bytes that the held calls take: requests, solves, derivatives, answers.",
         static_cast<double>(handler->admission().bytes()));
@@ -166,21 +170,27 @@ void AddFiles(const MetricSources& sources, Families* families) {
         std::chrono::duration<double>(sources.certificates->expiry().time_since_epoch()).count());
 }
 
+void AddMemory(int64_t limit, Families* families) {
+  const auto gauge = [&](const char* name, const char* help, int64_t bytes) {
+    families->Begin(name, help, MetricType::Gauge).Add({}, static_cast<double>(bytes));
+  };
+  const ProcessMemory memory = ReadProcessMemory(limit);
+  gauge("process_resident_memory_bytes", "Resident memory.", memory.resident_bytes);
+  gauge("sap_memory_limit_bytes",
+        "Memory of the control group or the machine, or --memory-limit-bytes.", memory.limit_bytes);
+}
+
 // With the names that Prometheus's own clients use.
 void AddProcess(const std::string& served, Families* families) {
   const auto gauge = [&](const char* name, const char* help, double value) {
     families->Begin(name, help, MetricType::Gauge).Add({}, value);
   };
   const ProcessStatus process = ReadProcessStatus();
-  gauge("process_resident_memory_bytes", "Resident memory.",
-        static_cast<double>(process.resident_bytes));
   gauge("process_open_fds", "Open file descriptors.", process.open_descriptors);
   gauge("process_max_fds", "Most file descriptors.", static_cast<double>(process.max_descriptors));
   gauge("process_start_time_seconds", "Start, since the epoch.", process.start_time_s);
   families->Begin("process_cpu_seconds_total", "User and system time.", MetricType::Counter)
       .Add({}, process.processor_s);
-  gauge("sap_memory_limit_bytes", "Memory of the control group, or of the machine.",
-        static_cast<double>(process.memory_limit_bytes));
   gauge("sap_connections", "Established connections of clients and proxies.",
         CountConnections(served));
 }
@@ -198,6 +208,7 @@ std::vector<MetricFamily> CollectMetrics(const MetricSources& sources, const std
   AddProblems(*sources.metrics, &families);
   AddServer(*sources.metrics, sources.handler, &families);
   AddFiles(sources, &families);
+  AddMemory(sources.handler->config().memory_limit_bytes, &families);
   AddProcess(served, &families);
   return all;
 }

@@ -90,14 +90,18 @@ unsigned PortOf(const sockaddr_storage& name) {
 
 }  // namespace
 
+ProcessMemory ReadProcessMemory(int64_t limit, const path& root) {
+  const int64_t least = MemoryLimit(root);
+  return {.resident_bytes = ResidentBytes(root),
+          .limit_bytes = limit > 0 ? std::min(limit, least) : least};
+}
+
 ProcessStatus ReadProcessStatus(const path& root) {
   rlimit descriptors{};
   getrlimit(RLIMIT_NOFILE, &descriptors);
   rusage use{};
   getrusage(RUSAGE_SELF, &use);
-  return {.resident_bytes = ResidentBytes(root),
-          .memory_limit_bytes = MemoryLimit(root),
-          .open_descriptors = OpenDescriptors(root),
+  return {.open_descriptors = OpenDescriptors(root),
           .max_descriptors = static_cast<int64_t>(descriptors.rlim_cur),
           .start_time_s = StartTime(root),
           .processor_s = Seconds(use.ru_utime) + Seconds(use.ru_stime)};

@@ -5,16 +5,20 @@
 #include <filesystem>
 #include <string>
 
+#include "server/service/memory_guard.h"
+
 namespace sap {
 
 struct ProcessStatus {
-  int64_t resident_bytes{0};
-  int64_t memory_limit_bytes{0};  // of its control groups, else of the machine
   int open_descriptors{0};
   int64_t max_descriptors{0};
   double start_time_s{0};  // since the epoch
   double processor_s{0};   // user and system time
 };
+
+// Resident memory and its limit: that of the control groups or of the machine, or `limit` where
+// that is given (not 0) and less.
+ProcessMemory ReadProcessMemory(int64_t limit, const std::filesystem::path& root = "/");
 
 // Values that cannot be read are 0. `root` has proc and sys/fs/cgroup.
 ProcessStatus ReadProcessStatus(const std::filesystem::path& root = "/");

@@ -8,6 +8,7 @@
 #include <future>
 
 #include "server/listen_address.h"
+#include "server/ops/process_status.h"
 #include "server/rpc/server_options.h"
 #include "server/service/memory_reserve.h"
 
@@ -151,7 +152,8 @@ void GrpcServer::RunSweeper() {
   while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
     solver_service_.Sweep();
     health_service_.Sweep();
-    handler_->Sweep();
+    observer_.MemoryChanged(handler_->Sweep(
+        [this] { return ReadProcessMemory(handler_->config().memory_limit_bytes); }));
     MemoryReserve::Refill();
     observer_.Sweep();
   }

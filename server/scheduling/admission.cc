@@ -11,8 +11,18 @@ namespace {
 constexpr std::chrono::seconds kKeepUnused{10};
 // Sessions are long-lived, so a shorter delay is of no use.
 constexpr double kSessionRetryDelay_s = 1;
+// Memory is looked at once per second.
+constexpr double kMemoryRetryDelay_s = 2;
 
 }  // namespace
+
+ServiceError ShortOfMemory() {
+  ServiceError error{ServiceCode::kResourceExhausted,
+                     "the memory of the server is nearly used up; retry later", ""};
+  error.reason = "SERVER_MEMORY";
+  error.retry_after_s = kMemoryRetryDelay_s;
+  return error;
+}
 
 std::shared_ptr<ClientAccount> Admission::AccountOf(std::string_view name) {
   const Clock::time_point now = Clock::now();
@@ -49,6 +59,11 @@ ServiceStatus Admission::CheckRate(ClientAccount* account, Clock::time_point now
     return tl::unexpected(error);
   }
   account->rate_credit_ -= 1;
+  return {};
+}
+
+ServiceStatus Admission::CheckMemory() const {
+  if (short_of_memory()) return tl::unexpected(ShortOfMemory());
   return {};
 }
 
@@ -114,6 +129,7 @@ void Admission::Release(ClientAccount* account, const Demand& demand) {
 }
 
 ServiceStatus Admission::AdmitSession(ClientAccount* account) {
+  if (ServiceStatus checked = CheckMemory(); !checked) return checked;
   const std::lock_guard lock(mutex_);
   const auto refuse = [&](const char* reason, const std::string& what) {
     ServiceError error{ServiceCode::kResourceExhausted, what + " sessions; retry later", ""};

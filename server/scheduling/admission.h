@@ -5,6 +5,7 @@
 // overloaded server thus spends its time on the calls that it has accepted.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -19,6 +20,9 @@
 #include "server/service_error.h"
 
 namespace sap {
+
+// The answer to a new call while the memory of the process runs short.
+ServiceError ShortOfMemory();
 
 // Resources that a call holds while it is admitted.
 struct Demand {
@@ -47,6 +51,11 @@ class Admission {
   // Counts a call that begins; RESOURCE_EXHAUSTED if the client exceeds its rate. A client may
   // begin the calls of one second at once.
   ServiceStatus CheckRate(ClientAccount* account, Clock::time_point now = Clock::now());
+
+  // Whether the memory of the process runs short: RESOURCE_EXHAUSTED to new calls and sessions.
+  void SetShortOfMemory(bool is_short) { short_of_memory_.store(is_short); }
+  bool short_of_memory() const { return short_of_memory_.load(std::memory_order_relaxed); }
+  ServiceStatus CheckMemory() const;
 
   // Checks the limits on the number of calls, without admitting one.
   ServiceStatus CheckCalls(const ClientAccount* account) const;
@@ -86,6 +95,7 @@ class Admission {
 
   const AdmissionConfig config_;
   const int threads_;
+  std::atomic<bool> short_of_memory_{false};
 
   mutable std::mutex mutex_;
   int calls_{0};

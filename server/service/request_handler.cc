@@ -100,6 +100,8 @@ struct RequestHandler::Job {
   void* context{nullptr};
   Admitted admitted{};
   QueuedTask task;
+
+  size_t storage_bytes() const { return solve.storage_bytes(); }
 };
 
 RequestHandler::RequestHandler(const ServerConfig& config, RequestRecorder* recorder,
@@ -126,6 +128,7 @@ tl::expected<RequestHandler::Reservation, ServiceError> RequestHandler::ReserveC
     ClientAccount* account, Priority priority) {
   tl::expected<Reservation, ServiceError> reservation =
       admission_.CheckRate(account)
+          .and_then([&] { return admission_.CheckMemory(); })
           .and_then([&] { return admission_.CheckCalls(account); })
           .and_then([&] { return queue_.Reserve(account, priority); });
   if (!reservation) telemetry_.CountRefusal(reservation.error());
@@ -136,6 +139,24 @@ ServiceStatus RequestHandler::CheckRate(ClientAccount* account) {
   ServiceStatus checked = admission_.CheckRate(account);
   if (!checked) telemetry_.CountRefusal(checked.error());
   return checked;
+}
+
+MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& read_memory,
+                                          Clock::time_point now) {
+  constexpr std::chrono::seconds kPeriod{1};
+  MemoryGuard::Change change = MemoryGuard::Change::kNone;
+  if (now >= next_look_) {
+    next_look_ = now + kPeriod;
+    change = memory_guard_.Look({read_memory, [this] {
+                                   idle_solvers_.Clear();
+                                   idle_jobs_.Clear();
+                                   idle_solves_.Clear();
+                                   heap_trimmer_.Trim();
+                                 }});
+    admission_.SetShortOfMemory(memory_guard_.is_short());
+  }
+  heap_trimmer_.Sweep(now, memory_guard_.memory().resident_bytes - counted_bytes());
+  return change;
 }
 
 void RequestHandler::Start(const v1::SolveRequest& request, const CallContext& call,
@@ -246,7 +267,9 @@ v1::GetServerInfoResponse RequestHandler::Info(const ClientAccount* account) con
 tl::expected<RequestHandler::Admitted, ServiceError> RequestHandler::Admit(const CallContext& call,
                                                                            const Demand& demand) {
   ClientAccount* account = call.account != nullptr ? call.account : this_process_.get();
-  if (ServiceStatus checked = admission_.Admit(account, demand); !checked) {
+  const ServiceStatus checked =
+      admission_.CheckMemory().and_then([&] { return admission_.Admit(account, demand); });
+  if (!checked) {
     telemetry_.CountRefusal(checked.error());
     return tl::unexpected(checked.error());
   }
@@ -285,7 +308,7 @@ RequestHandler::JobOrError RequestHandler::Admit(std::unique_ptr<Job> job, const
   const auto admitted = Admit(call, demand);
   if (!admitted) {
     job->response->Clear();
-    idle_jobs_.Give(std::move(job));
+    KeepOrFree(std::move(job), &idle_jobs_);
     return tl::unexpected(admitted.error());
   }
   job->admitted = *admitted;
@@ -328,8 +351,7 @@ ServiceStatus RequestHandler::Run(SolveJob* solve, TaskArena* arena, v1::Contact
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(arena);
     ServiceStatus status = solve->Solve(solver.get(), answer);
-    const int64_t bytes = solve->solve_bytes() + static_cast<int64_t>(solver->factor_bytes());
-    if (IsSmallObject(bytes)) idle_solvers_.Give(std::move(solver));
+    KeepOrFree(std::move(solver), &idle_solvers_);
     return status;
   });
 }
@@ -364,11 +386,7 @@ void RequestHandler::End(std::unique_ptr<Job> job, const ServiceStatus& status) 
   const Done done = job->done;
   void* const context = job->context;
   Release(job->admitted);
-  if (IsSmallObject(job->solve.solve_bytes())) {
-    idle_jobs_.Give(std::move(job));
-  } else {
-    job.reset();
-  }
+  KeepOrFree(std::move(job), &idle_jobs_);
   if (done != nullptr) done(context, status);
 }
 
@@ -485,7 +503,7 @@ void RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispat
   const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
   if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
   solve->Report(status, telemetry_);
-  if (IsSmallObject(solve->solve_bytes())) idle_solves_.Give(std::move(solve));
+  KeepOrFree(std::move(solve), &idle_solves_);
 }
 
 }  // namespace sap

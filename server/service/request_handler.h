@@ -16,6 +16,7 @@
 #include "server/server_config.h"
 #include "server/service/batch.h"
 #include "server/service/heap_trimmer.h"
+#include "server/service/memory_guard.h"
 #include "server/service/metrics.h"
 #include "server/service/request_recorder.h"
 #include "server/service/session.h"
@@ -83,8 +84,20 @@ class RequestHandler {
   // With the limits of this client; null: of this process.
   v1::GetServerInfoResponse Info(const ClientAccount* account = nullptr) const;
 
-  // Periodic work.
-  void Sweep() { heap_trimmer_.Sweep(Clock::now()); }
+  // Periodic work, on one thread: returns freed memory to the system, and frees what is kept and
+  // refuses new calls where the memory of the process runs short.
+  using Clock = CallContext::Clock;
+  MemoryGuard::Change Sweep(const std::function<ProcessMemory()>& read_memory,
+                            Clock::time_point now = Clock::now());
+
+  // Memory that is counted: what calls hold, what sessions and idle objects keep.
+  int64_t counted_bytes() const {
+    return admission_.bytes() + admission_.kept_bytes() + idle_bytes();
+  }
+  // What is kept for later calls.
+  int64_t idle_bytes() const {
+    return idle_solvers_.bytes() + idle_jobs_.bytes() + idle_solves_.bytes();
+  }
 
   Admission& admission() { return admission_; }
   const FairQueue& queue() const { return queue_; }
@@ -92,7 +105,6 @@ class RequestHandler {
   const ServerConfig& config() const { return config_; }
 
  private:
-  using Clock = CallContext::Clock;
   struct Job;
 
   // What an admitted call holds until Release.
@@ -106,10 +118,13 @@ class RequestHandler {
     admission_.Release(admitted.account, admitted.demand);
     heap_trimmer_.Freed(admitted.demand.bytes);
   }
-  // Whether to keep an object for later problems. A large one is freed.
-  bool IsSmallObject(int64_t bytes) {
+  // Keeps an object for later problems, or frees it where it is large or memory runs short.
+  template <typename Item>
+  void KeepOrFree(std::unique_ptr<Item> item, ObjectPool<Item>* pool) {
+    const auto bytes = static_cast<int64_t>(StorageBytes(item));
     heap_trimmer_.Freed(bytes);
-    return bytes <= kLargeObject_bytes;
+    if (bytes > kLargeObject_bytes || admission_.short_of_memory()) return;
+    pool->Give(std::move(item), bytes);
   }
 
   // What the calls that solve several problems have in common.
@@ -161,6 +176,8 @@ class RequestHandler {
   const Telemetry telemetry_;
   Admission admission_;
   HeapTrimmer heap_trimmer_;
+  MemoryGuard memory_guard_;
+  Clock::time_point next_look_;  // at the memory of the process
   const std::shared_ptr<ClientAccount> this_process_;
   TaskArena arena_;
   FairQueue queue_;

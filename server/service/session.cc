@@ -126,23 +126,32 @@ ServiceStatus Session::KeepVelocities() {
   });
 }
 
-// After each step, whether it failed or not. Storage only grows.
-void Session::Keep() {
-  solve_bytes_ = std::max(solve_bytes_, solve_.solve_bytes());
-  const int64_t answers =
-      shared_.config.session.max_steps_in_flight * std::min(solve_bytes_, kMaxKeptAnswer_bytes);
-  const int64_t factors = solver_ != nullptr ? static_cast<int64_t>(solver_->factor_bytes()) : 0;
-  const int64_t bytes = solve_bytes_ + factors + answers;
-  if (bytes <= kept_bytes_) return;
-  if (shared_.admission->KeepBytes(shared_.account, bytes - kept_bytes_)) {
+int64_t Session::StorageBytes() const {
+  const int64_t answers = shared_.config.session.max_steps_in_flight * kMaxKeptAnswer_bytes;
+  return answers + static_cast<int64_t>(sap::StorageBytes(solve_, solver_));
+}
+
+// An error: it is over a limit, or has to be freed in any case.
+ServiceStatus Session::CountStorage() {
+  if (shared_.admission->short_of_memory()) return tl::unexpected(ShortOfMemory());
+  const int64_t bytes = StorageBytes();
+  if (bytes == kept_bytes_) return {};
+  return shared_.admission->KeepBytes(shared_.account, bytes - kept_bytes_).map([&] {
     kept_bytes_ = bytes;
-    return;
-  }
+  });
+}
+
+// After each step, whether it failed or not.
+void Session::Keep() {
+  if (CountStorage()) return;
+  solve_.DropUnusedPlans();
+  if (solver_ != nullptr) solver_->DropUnusedPlans();
+  if (CountStorage()) return;
+  shared_.heap_trimmer->Freed(StorageBytes());
   solver_.reset();
   solve_.FreeStorage();
   (void)shared_.admission->KeepBytes(shared_.account, -kept_bytes_);
-  shared_.heap_trimmer->Freed(bytes);
-  kept_bytes_ = solve_bytes_ = 0;
+  kept_bytes_ = 0;
 }
 
 // False if the step was rejected; then it is already answered.

@@ -6,10 +6,11 @@
 //
 // Keeps one problem, one solver with its plans and workspaces, and one solution, so that a step
 // with a known pattern computes no ordering and allocates no memory. What a client's sessions keep
-// is counted; over the limits on bytes all of it is freed after the step, except for the
-// velocities, without which the next step would not start from them: a step whose velocities do not
-// fit is refused. A failed step leaves this state unchanged. The state never changes the bits of an
-// answer: a step equals a unary call with the same guess.
+// is counted; over the limits on bytes, or where the memory of the server runs short, the plans of
+// earlier steps are freed after the step, and then all the rest, except for the velocities, without
+// which the next step would not start from them: a step whose velocities do not fit is refused. A
+// failed step leaves this state unchanged. The state never changes the bits of an answer: a step
+// equals a unary call with the same guess.
 #pragma once
 
 #include <cstdint>
@@ -77,6 +78,8 @@ class Session {
   ServiceStatus Decode();
   ServiceStatus Run(TaskArena* arena);
   ServiceStatus KeepVelocities();
+  int64_t StorageBytes() const;
+  ServiceStatus CountStorage();
   void Keep();
   ServiceStatus DecodeAndRun(TaskArena* arena);
   bool Enqueue();
@@ -94,7 +97,6 @@ class Session {
   // As admission counts them: by last_velocities_; by all else here and the answers of the slots.
   int64_t velocity_bytes_{0};
   int64_t kept_bytes_{0};
-  int64_t solve_bytes_{0};  // largest of the problems that solve_ and solver_ have had
   std::optional<uint64_t> last_step_id_;
   CallContext::Clock::time_point last_end_;
 

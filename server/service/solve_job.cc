@@ -60,7 +60,6 @@ void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& 
   differentiation_ = nullptr;
   batch_ = nullptr;
   decoded_ = false;
-  solve_bytes_ = 0;
   queue_s_ = 0;
   decode_s_ = 0;
   encode_s_ = 0;
@@ -94,11 +93,11 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
-  solve_bytes_ = BytesOfSolve(*view, settings_.solver.coulomb.has_value());
+  const int64_t solve_bytes = BytesOfSolve(*view, settings_.solver.coulomb.has_value());
   if (const auto read = task_.Read(*view, config.problem); !read) {
     return tl::unexpected(read.error());
   }
-  if (const auto checked = CheckSolveMemory(solve_bytes_, config); !checked) {
+  if (const auto checked = CheckSolveMemory(solve_bytes, config); !checked) {
     return tl::unexpected(checked.error());
   }
   if (differentiation_ != nullptr) {

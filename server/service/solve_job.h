@@ -72,9 +72,11 @@ class SolveJob {
   const CallContext& call() const { return call_; }
   const v1::SolveOptions& options() const { return *options_; }
 
-  // What the solve takes, see BytesOfSolve; 0 before it is decoded.
-  int64_t solve_bytes() const { return solve_bytes_; }
-  // What it has taken is not kept for the next problem.
+  // Bytes kept for the next problem.
+  size_t storage_bytes() const { return StorageBytes(task_, solution_); }
+  // Frees the plans of earlier problems.
+  void DropUnusedPlans() { task_.problem().DropUnusedPlans(); }
+  // Frees all of it.
   void FreeStorage() {
     task_ = {};
     solution_ = {};
@@ -120,7 +122,6 @@ class SolveJob {
   SolveSettings settings_;
   ContactSolution solution_;
   bool small_{false};
-  int64_t solve_bytes_{0};
   double queue_s_{0};
   double decode_s_{0};
   double encode_s_{0};

@@ -76,13 +76,30 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
 
 TEST(ServerConfigTest, FlagsOfMessagesSetTheirValues) {
   ServerConfig config;
-  ASSERT_EQ(
-      Read({"--max-message-bytes", "5000", "--max-trees",      "6",  "--max-tree-dofs",        "7",
-            "--max-contacts",      "8",    "--max-rows",       "21", "--max-row-entries",      "22",
-            "--max-row-pairs",     "23",   "--max-iterations", "9",  "--max-solve-memory-mib", "3",
-            "--max-derivatives",   "24"},
-           &config),
-      std::nullopt);
+  ASSERT_EQ(Read({"--max-message-bytes",
+                  "5000",
+                  "--max-trees",
+                  "6",
+                  "--max-tree-dofs",
+                  "7",
+                  "--max-contacts",
+                  "8",
+                  "--max-rows",
+                  "21",
+                  "--max-row-entries",
+                  "22",
+                  "--max-row-pairs",
+                  "23",
+                  "--max-iterations",
+                  "9",
+                  "--max-solve-memory-mib",
+                  "3",
+                  "--max-derivatives",
+                  "24",
+                  "--memory-limit-bytes",
+                  "25"},
+                 &config),
+            std::nullopt);
   EXPECT_EQ(config.max_message_bytes, 5000);
   EXPECT_EQ(config.problem.max_trees, 6);
   EXPECT_EQ(config.problem.max_tree_dofs, 7);
@@ -93,6 +110,7 @@ TEST(ServerConfigTest, FlagsOfMessagesSetTheirValues) {
   EXPECT_EQ(config.max_iterations, 9);
   EXPECT_EQ(config.max_solve_memory_mib, 3);
   EXPECT_EQ(config.max_derivatives, 24);
+  EXPECT_EQ(config.memory_limit_bytes, 25);
 }
 
 TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {

@@ -39,6 +39,11 @@ class BlockingHandler : public RequestHandler {
                            v1::SolveBatchResponse* response) {
     return Await([&](void* done) { StartBatch(request, call, response, Completion::Done, done); });
   }
+  ServiceStatus StreamBatch(const v1::StreamBatchRequest& request, const CallContext& call,
+                            const BatchSink& sink) {
+    return Await(
+        [&](void* done) { StartStreamBatch(request, call, sink, Completion::Done, done); });
+  }
   ServiceStatus Differentiate(const v1::DifferentiateRequest& request, const CallContext& call,
                               v1::DifferentiateResponse* response) {
     return Await(

@@ -29,9 +29,11 @@ TEST(ProcessStatusTest, TheSmallestLimitOfTheGroupsCounts) {
   Write(root / "sys/fs/cgroup/memory.max", "max\n");
   Write(root / "sys/fs/cgroup/system.slice/memory.max", "3000000\n");
   Write(root / "sys/fs/cgroup/system.slice/sap-server.service/memory.max", "2000000\n");
-  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 2'000'000);
+  EXPECT_EQ(ReadProcessMemory(0, root).limit_bytes, 2'000'000);
   Write(root / "sys/fs/cgroup/system.slice/sap-server.service/memory.max", "max\n");
-  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 3'000'000);
+  EXPECT_EQ(ReadProcessMemory(0, root).limit_bytes, 3'000'000);
+  EXPECT_EQ(ReadProcessMemory(4'000'000, root).limit_bytes, 3'000'000);
+  EXPECT_EQ(ReadProcessMemory(1'000'000, root).limit_bytes, 1'000'000);
 }
 
 // As in containers on machines whose kernel still has version 1.
@@ -41,7 +43,7 @@ TEST(ProcessStatusTest, TheLimitOfAGroupOfVersion1Counts) {
   Write(root / "proc/self/cgroup", "5:memory:/docker/abc\n4:cpu,cpuacct:/docker/abc\n0::/\n");
   Write(root / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   Write(root / "sys/fs/cgroup/memory/docker/abc/memory.limit_in_bytes", "2000000\n");
-  EXPECT_EQ(ReadProcessStatus(root).memory_limit_bytes, 2'000'000);
+  EXPECT_EQ(ReadProcessMemory(0, root).limit_bytes, 2'000'000);
 }
 
 TEST(ProcessStatusTest, TheStartIsReadBehindTheNameOfTheProgram) {
@@ -60,7 +62,7 @@ TEST(ProcessStatusTest, ThisProcessSeesItself) {
       std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   EXPECT_LT(before.start_time_s, now + 1);
   EXPECT_GT(before.start_time_s, now - 86'400);
-  EXPECT_GT(before.resident_bytes, 1 << 20);
+  EXPECT_GT(ReadProcessMemory(0).resident_bytes, 1 << 20);
   const int descriptor = dup(STDERR_FILENO);
   EXPECT_EQ(ReadProcessStatus().open_descriptors, before.open_descriptors + 1);
   close(descriptor);

@@ -130,18 +130,38 @@ TEST(PlanCacheTest, KeepsWhatFitsAndForgetsWhatWasUnusedForLongest) {
   PlanCache unlimited(SIZE_MAX);
   Chains(&unlimited).Plan({100});
   const size_t one = unlimited.storage_bytes();
-  PlanCache cache(4 * one);
+  PlanCache cache(12 * one);
   Chains chains(&cache);
-  for (const int length : {97, 98, 99, 100}) chains.Plan({length});
-  EXPECT_EQ(cache.plans_made(), 4);
-  chains.Plan({97});  // now the one that was used last
-  EXPECT_EQ(cache.plans_made(), 4);
-  chains.Plan({101});
+  for (int length = 90; length <= 101; ++length) chains.Plan({length});
+  EXPECT_EQ(cache.plans_made(), 12);
+  chains.Plan({90});  // now the one that was used last
+  EXPECT_EQ(cache.plans_made(), 12);
+  chains.Plan({102});
+  EXPECT_EQ(cache.plans_made(), 13);
+  for (int kept = 92; kept <= 102; ++kept) chains.Plan({kept});
+  chains.Plan({90});
+  EXPECT_EQ(cache.plans_made(), 13);
+  chains.Plan({91});
+  EXPECT_EQ(cache.plans_made(), 14);
+}
+
+// A large pile that comes to rest alternates between a few patterns, each larger than the bound.
+TEST(PlanCacheTest, KeepsAFewTimesWhatTheProblemNeedsBeyondTheBound) {
+  PlanCache cache(0);
+  Chains chains(&cache);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const int length : {100, 110, 120}) chains.Plan({length});
+  }
+  EXPECT_EQ(cache.plans_made(), 3);
+  const size_t three = cache.storage_bytes();
+  chains.Plan({1000});
+  EXPECT_GT(cache.storage_bytes(), 2 * three);
+  chains.Plan({50});  // needs little, so little of others is kept
+  EXPECT_LT(cache.storage_bytes(), 2 * three);
+  cache.DropUnused();
+  EXPECT_LT(cache.storage_bytes(), three / 2);
+  chains.Plan({50});
   EXPECT_EQ(cache.plans_made(), 5);
-  for (const int kept : {97, 99, 100, 101}) chains.Plan({kept});
-  EXPECT_EQ(cache.plans_made(), 5);
-  chains.Plan({98});
-  EXPECT_EQ(cache.plans_made(), 6);
 }
 
 TEST(PlanCacheTest, MemoryReturnsAfterALargeProblem) {
