@@ -3,6 +3,7 @@
 #include <absl/synchronization/mutex.h>
 #include <google/protobuf/stubs/logging.h>
 #include <signal.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -307,6 +308,9 @@ int main(int argc, char** argv) {
   // gRPC 1.51 has one epoll set for all of its queues, and a single thread at a time that waits for
   // it. With poll(), each thread waits for the sockets of its own queue.
   if (config.io_threads > 2) setenv("GRPC_POLL_STRATEGY", "poll", /*overwrite=*/0);
+  // With NONE no line would tell that a listener has ended (ops/grpc_log.h). Not set, it is ERROR.
+  const char* const verbosity = std::getenv("GRPC_VERBOSITY");
+  if (verbosity != nullptr && strcasecmp(verbosity, "NONE") == 0) unsetenv("GRPC_VERBOSITY");
   // Protobuf would log every malformed message to standard error, at a rate that clients control.
   google::protobuf::SetLogHandler(nullptr);
   const sigset_t signals = BlockSignals();

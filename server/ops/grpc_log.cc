@@ -1,9 +1,7 @@
 #include "server/ops/grpc_log.h"
 
 #include <grpc/support/log.h>
-#include <strings.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <mutex>
 #include <string>
@@ -48,9 +46,6 @@ GrpcLog::GrpcLog(CallLog* log, std::function<void()> deaf) {
   const std::lock_guard lock(log_mutex);
   current_log = log;
   current_deaf = std::move(deaf);
-  // With NONE no line would tell that a listener has ended. Not set, it is ERROR.
-  const char* const verbosity = std::getenv("GRPC_VERBOSITY");
-  if (verbosity != nullptr && strcasecmp(verbosity, "NONE") == 0) unsetenv("GRPC_VERBOSITY");
   gpr_set_log_function(Log);
 }
 

@@ -14,9 +14,8 @@ namespace sap {
 // At most one exists in a process, which gRPC logs to while it exists.
 class GrpcLog {
  public:
-  // Before gRPC is initialized. The log must outlive this object. `deaf` is called, on any thread
-  // and maybe several times, when the process no longer accepts connections at one of its
-  // addresses; it must not log.
+  // The log must outlive this object. `deaf` is called, on any thread and maybe several times, when
+  // the process no longer accepts connections at one of its addresses; it must not log.
   GrpcLog(CallLog* log, std::function<void()> deaf);
   ~GrpcLog();
   GrpcLog(const GrpcLog&) = delete;
