@@ -22,7 +22,7 @@ declare -A packages=(
   # tools for the tests of faults, proxy and systemd units, and the language of an example that
   # binds to the C library.
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
-           systemd rustc"
+           curl systemd rustc"
   [lint]="clang-format clang-tidy git"
   # What reads the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
   [operations]="docker-compose haproxy kubernetes-client prometheus"

@@ -102,6 +102,44 @@ TEST_F(ProxyTest, OtherPathsEndAtTheProxy) {
   EXPECT_THAT(status.error_message(), testing::HasSubstr("404"));
 }
 
+// What clients for Go and Java need, and the one for C does not: it is looked at on the wire.
+TEST_F(ProxyTest, ItsRefusalIsAWholeAnswerOfGrpc) {
+  const ProcessResult answer = RunProcess(
+      {"/usr/bin/curl", "--silent", "--show-error", "--insecure", "--http2", "--dump-header", "-",
+       "--request", "POST", "--header", "content-type: application/grpc",
+       "https://" + proxy_.address() + "/sap.v1.SolverService/Solve"},
+      kPatience);
+  ASSERT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_THAT(answer.out, testing::StartsWith("HTTP/2 200 \r\n"));
+  for (const char* header : {"\r\ncontent-type: application/grpc\r\n", "\r\ngrpc-status: 16\r\n",
+                             "\r\ngrpc-message: a valid bearer token is required\r\n"}) {
+    EXPECT_THAT(answer.out, testing::HasSubstr(header));
+  }
+}
+
+// With every set of variables that its head names.
+TEST(ProxyConfigurationTest, HasNoWarnings) {
+  const TemporaryDirectory directory;
+  const CertificateAuthority authority(directory / "", "authority");
+  WritePem(authority.Issue("proxy"), directory / "proxy.pem");
+  const std::string several = "SAP_SERVER_2=127.0.0.1:2";
+  for (const std::vector<std::string>& variables :
+       {std::vector<std::string>(), std::vector<std::string>{"SAP_WITHOUT_TOKENS=1"},
+        std::vector<std::string>{several},
+        std::vector<std::string>{several, "SAP_SERVER_3=127.0.0.1:3",
+                                 "SAP_SERVER_CA=" + authority.certificate(),
+                                 "SAP_SERVER_NAME=solver.example"}}) {
+    std::vector<std::string> command{"/usr/bin/env", "SAP_BIND=127.0.0.1:1",
+                                     "SAP_CERT=" + (directory / "proxy.pem").string(),
+                                     "SAP_SERVER=127.0.0.1:1"};
+    command.insert(command.end(), variables.begin(), variables.end());
+    command.insert(command.end(), {"/usr/sbin/haproxy", "-c", "-f", SAP_PROXY_CONFIGURATION});
+    const ProcessResult checked = RunProcess(command, kPatience);
+    EXPECT_EQ(checked.exit_code, 0);
+    EXPECT_EQ(checked.err, "");
+  }
+}
+
 // The server is not asked.
 TEST_F(ProxyTest, CallsWithoutATokenEndAtTheProxy) {
   const auto channel = grpc::CreateChannel(proxy_.address(), Credentials());
