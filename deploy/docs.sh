@@ -20,6 +20,9 @@ fail() {
   exit 1
 }
 
+git ls-files --error-unmatch deploy/docs.sh > /dev/null 2>&1 ||
+  fail "the site is made of the files that git knows: it needs a clone, not an archive"
+
 python=${PYTHON:-python3}
 key=$("$python" -VV | cat - "$requirements" | sha256sum | cut -c1-24)
 if [[ $(cat "$environment/key" 2> /dev/null || true) != "$key" ]]; then

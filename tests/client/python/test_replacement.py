@@ -302,7 +302,13 @@ def test_a_program_keeps_its_exit_code_its_signals_and_its_errors(tmp_path: Path
 def test_a_program_without_a_step_is_told_so(tmp_path: Path) -> None:
     command = [*RUN, "--", sys.executable, str(PROGRAM), "nothing", str(tmp_path / "none.npz")]
     said = subprocess.run(command, check=True, stderr=subprocess.PIPE, text=True).stderr
-    assert "no step of mujoco was seen" in said
+    assert said.startswith("sap-islands: no step of mujoco was seen; a program that does not use")
+    crash = [*RUN, "--", sys.executable, "-c", "import os; os.kill(os.getpid(), 11)"]
+    said = subprocess.run(crash, check=False, stderr=subprocess.PIPE, text=True).stderr
+    assert "the program ended with code 139 (SIGSEGV), and no step of mujoco was seen" in said
+    absent = [*RUN, "--", str(tmp_path / "absent")]
+    said = subprocess.run(absent, check=False, stderr=subprocess.PIPE, text=True).stderr
+    assert said == f"sap-islands: {tmp_path / 'absent'}: not found\n"
 
 
 def test_a_program_in_c_is_solved(tmp_path: Path) -> None:

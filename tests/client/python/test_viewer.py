@@ -43,6 +43,12 @@ def test_page_shows_islands_and_pauses(tmp_path: Path) -> None:
             # Each row of the table is an island, and no more than eight are listed.
             rows = page.locator("table", has_text="gap [J]").locator("tbody tr")
             expect(rows).to_have_count(min(int(match.group(1)), 8))
+            # No column is cut off, and no number breaks into two lines.
+            fits = "table => table.offsetWidth <= table.parentElement.clientWidth"
+            table = page.locator(".islands table")
+            assert table.evaluate(fits)
+            heights = rows.evaluate_all("rows => rows.map(row => row.offsetHeight)")
+            assert len(set(heights)) <= 1
             page.wait_for_timeout(1000)
             assert status.inner_text() == shown
             page.screenshot(path=tmp_path / "page.png")

@@ -13,6 +13,8 @@ with such contacts, `sap_islands.ray` runs servers on the nodes of a Ray cluster
 `sap_islands.certify`, which needs MuJoCo, compares recorded steps of a simulator with exact ones.
 """
 
+import importlib
+import importlib.metadata
 from typing import TYPE_CHECKING, Any
 
 from sap_islands._process.embedded_server import EmbeddedServer
@@ -119,10 +121,17 @@ __all__ = [
 ]
 
 
+_MODULES = ("aio", "drake", "fem", "gymnasium", "jax", "mujoco", "newton", "ray", "torch")
+
+
 def __getattr__(name: str) -> Any:
-    """Imports `certify` at its first use, since it needs MuJoCo."""
+    """Imports at its first use what needs packages that this one does not."""
     if name == "certify":
         from sap_islands.referee import certify
 
         return certify
+    if name in _MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name == "__version__":
+        return importlib.metadata.version("sap-islands")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -94,16 +94,22 @@ def load(path: str) -> Any:
     """The library at a path, with the types of its functions.
 
     Raises:
-        Unavailable: It cannot be loaded, or has another interface than this package.
+        Unavailable: It cannot be loaded, is another library, or has another interface than this
+            package.
     """
     try:
         library = ctypes.CDLL(path)
     except OSError as error:
         raise Unavailable(f"{path} cannot be loaded: {error}") from error
-    for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
-        function.restype, function.argtypes = result, arguments
+    if not hasattr(library, "sap_abi_version"):
+        raise Unavailable(f"{path} is another library than that of this package")
     if library.sap_abi_version() != ABI_VERSION:
         message = f"{path} has interface {library.sap_abi_version()}; {ABI_VERSION} is needed"
         raise Unavailable(message)
+    for name, (result, arguments) in _FUNCTIONS.items():
+        function = getattr(library, name, None)
+        if function is None:
+            message = f"{path} is older than this package: it has no function {name}"
+            raise Unavailable(message)
+        function.restype, function.argtypes = result, arguments
     return library

@@ -11,7 +11,7 @@ import contextlib
 import io
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,13 @@ _MAX_LISTED_ISLANDS = 8
 _MAX_PLOTTED_STEPS = 500
 _FRAMES_PER_S = 30.0
 _MAX_FRAMES = 20_000  # older frames of a running simulation are dropped
+# Seven columns in a panel of 20 em.
+_STYLE = """
+.islands { padding: 0 0.75em; font-size: 0.65em; line-height: 1.3; }
+.islands table { width: 100%; border-spacing: 0; }
+.islands th, .islands td { text-align: right; vertical-align: bottom; padding-left: 0.3em; }
+.islands td { white-space: nowrap; }
+"""
 
 
 def island_color(island: int) -> tuple[int, int, int]:
@@ -42,6 +49,7 @@ class Viewer:
 
     Attributes:
         url: Address of the page.
+        port: Port of the page.
     """
 
     def __init__(
@@ -63,7 +71,8 @@ class Viewer:
         self._trajectory = trajectory
         with contextlib.redirect_stdout(io.StringIO()):  # the caller prints the address
             self._server: Any = viser.ViserServer(host, port, label=title, verbose=False)
-        self.url = f"http://{host}:{self._server.get_port()}"
+        self.port: int = self._server.get_port()
+        self.url = f"http://{host}:{self.port}"
         self._server.scene.set_up_direction("+z")
         self._server.initial_camera.position = (0.8, -1.0, 0.9)
         self._server.initial_camera.look_at = (0.0, 0.0, 0.1)
@@ -142,7 +151,7 @@ class Viewer:
         self._button = gui.add_button("Pause")
         self._slider = gui.add_slider("Step", min=0, max=1, step=1, initial_value=0)
         self._arrows = gui.add_checkbox("Contact forces", initial_value=True)
-        self._table = gui.add_markdown("")
+        self._table = gui.add_html("")
         self._plot = gui.add_uplot(
             data=_series([]),
             series=(
@@ -278,17 +287,21 @@ def _status(frame: Frame) -> str:
 
 
 def _table(frame: Frame) -> str:
-    """Markdown table of the islands with the most contacts and rows."""
-    header = "| island | dofs | contacts | rows | iterations | gap [J] | time [ms] |"
-    lines = [header, "|-|-|-|-|-|-|-|"]
+    """HTML table of the islands with the most contacts and rows, narrow enough for the panel."""
+    header = ("island", "dofs", "contacts", "rows", "iterations", "gap [J]", "time [ms]")
+    lines = []
     largest = np.argsort(-frame.contacts - frame.rows, kind="stable")[:_MAX_LISTED_ISLANDS]
     for island in largest.tolist():
-        lines.append(
-            f"| {island} | {frame.dofs[island]} | {frame.contacts[island]} "
-            f"| {frame.rows[island]} | {frame.iterations[island]} "
-            f"| {frame.gap_bound[island]:.0e} | {1e3 * frame.solve_time_s[island]:.3f} |"
-        )
-    return "\n".join(lines)
+        numbers = (frame.dofs, frame.contacts, frame.rows, frame.iterations)
+        cells = [island, *(array[island] for array in numbers)]
+        gap, time_ms = frame.gap_bound[island], 1e3 * frame.solve_time_s[island]
+        lines.append(_row("td", (*map(str, cells), f"{gap:.0e}", f"{time_ms:.3f}")))
+    table = f"<table><thead>{_row('th', header)}</thead><tbody>{''.join(lines)}</tbody></table>"
+    return f'<style>{_STYLE}</style><div class="islands">{table}</div>'
+
+
+def _row(kind: str, cells: Sequence[str]) -> str:
+    return "<tr>" + "".join(f"<{kind}>{cell}</{kind}>" for cell in cells) + "</tr>"
 
 
 def _series(frames: list[Frame]) -> tuple[Floats, ...]:

@@ -52,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.report:
         report = {**counts._asdict(), "when": arguments.when, "exit_code": code}
         Path(arguments.report).write_text(json.dumps(report, indent=2) + "\n")
-    if not counts.steps:
-        _say_that_nothing_was_seen(counts)
+    if not counts.steps and code not in (_NOT_FOUND, _NOT_EXECUTABLE):
+        _say_that_nothing_was_seen(counts, code)
     return code
 
 
@@ -79,9 +79,18 @@ def _run_program(command: list[str], environment: dict[str, str]) -> int:
     return code if code >= 0 else _BY_SIGNAL - code
 
 
-def _say_that_nothing_was_seen(counts: StepCounts) -> None:
+def _say_that_nothing_was_seen(counts: StepCounts, code: int) -> None:
+    ended = f"the program ended with code {code}{_signal_of(code)}, and " if code else ""
     print(
-        f"sap-islands: no step of {counts.engine} was seen; a program that contains the simulator, "
-        "or that runs with the rights of another user, keeps its own solver",
+        f"sap-islands: {ended}no step of {counts.engine} was seen; a program that does not use it, "
+        "that contains it as an archive, or that runs with the rights of another user, keeps its "
+        "own solver",
         file=sys.stderr,
     )
+
+
+def _signal_of(code: int) -> str:
+    try:
+        return f" ({signal.Signals(code - _BY_SIGNAL).name})"
+    except ValueError:
+        return ""

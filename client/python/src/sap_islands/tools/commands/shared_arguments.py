@@ -89,6 +89,11 @@ def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
     return parse
 
 
+def input_path(text: str) -> str:
+    """The path of an input file; "-" is standard input."""
+    return "/dev/stdin" if text == "-" else text
+
+
 def new_file(text: str) -> str:
     """The type of an argument that names a file to write, when the work is done."""
     if not Path(text).absolute().parent.is_dir():

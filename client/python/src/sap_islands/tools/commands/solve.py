@@ -17,13 +17,16 @@ from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
     add_solver_arguments,
     connect_to,
+    input_path,
     options_of,
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the options of the command."""
-    parser.add_argument("files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="JSON or binary, also gzipped; - is standard input"
+    )
     add_solver_arguments(parser)
     add_server_arguments(parser)
 
@@ -33,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     options = options_of(arguments)
     with connect_to(arguments) as client:
         if len(arguments.files) == 1:
-            solution = client.solve(load_problem(arguments.files[0]), options)
+            solution = client.solve(load_problem(input_path(arguments.files[0])), options)
             json.dump(as_json(solution), sys.stdout, indent=1)
             print()
             return 0 if solution.solved else 1
@@ -65,7 +68,7 @@ def _print_table(client: Client, files: list[str], options: Options) -> int:
     print(f"{'iterations':>10} {'gap [J]':>8} {'time [ms]':>9}  outcome")
     unsolved = 0
     for path in tqdm(files, disable=None, leave=False):
-        problem = load_problem(path)
+        problem = load_problem(input_path(path))
         started = time.perf_counter()
         solution = client.solve(problem, options)
         elapsed = time.perf_counter() - started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import webbrowser
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sap_islands.tools.commands.shared_arguments import (
     add_server_arguments,
@@ -15,6 +16,9 @@ from sap_islands.tools.commands.shared_arguments import (
 )
 from sap_islands.tools.commands.simulate import add_scene_arguments, new_simulation
 from sap_islands.tools.trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from sap_islands.tools.viewer import Viewer
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +50,7 @@ def _show_saved(arguments: argparse.Namespace) -> int:
     from sap_islands.tools.viewer import Viewer
 
     viewer = Viewer(Trajectory.load(arguments.scene), host=arguments.host, port=arguments.port)
-    _print_url(viewer.url, arguments)
+    _print_url(viewer, arguments)
     viewer.play(duration_s=arguments.time)
     viewer.close()
     return 0
@@ -58,13 +62,15 @@ def _show_simulation(arguments: argparse.Namespace) -> int:
     with connect_to(arguments) as client, client.session() as session:
         simulation = new_simulation(arguments, session)
         viewer = Viewer(simulation.new_trajectory(), host=arguments.host, port=arguments.port)
-        _print_url(viewer.url, arguments)
+        _print_url(viewer, arguments)
         viewer.play(simulation.step, duration_s=arguments.time)
         viewer.close()
     return 0
 
 
-def _print_url(url: str, arguments: argparse.Namespace) -> None:
-    print(f"Look at {url} (Ctrl-C to stop)", flush=True)
+def _print_url(viewer: Viewer, arguments: argparse.Namespace) -> None:
+    if viewer.port != arguments.port:
+        print(f"Port {arguments.port} is in use.")
+    print(f"Look at {viewer.url} (Ctrl-C to stop)", flush=True)
     if arguments.open:
-        webbrowser.open(url)
+        webbrowser.open(viewer.url)
