@@ -6,9 +6,11 @@
 #include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -33,6 +35,7 @@
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
+#include "server/server_identity.h"
 #include "server/service/memory_reserve.h"
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
@@ -172,9 +175,24 @@ void NotifyServiceManager(std::string_view state) {
   close(fd);
 }
 
+// "0.5 s"
+std::string Seconds(double seconds) {
+  std::array<char, 32> text;
+  std::snprintf(text.data(), text.size(), "%g s", seconds);
+  return text.data();
+}
+
 std::chrono::nanoseconds Nanoseconds(double seconds) {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(seconds));
+}
+
+// Whether a descriptor is the journal of systemd; see systemd.exec(5).
+bool IsJournal(int fd) {
+  const char* const stream = std::getenv("JOURNAL_STREAM");
+  struct stat status {};
+  if (stream == nullptr || fstat(fd, &status) != 0) return false;
+  return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) == stream;
 }
 
 // Components of the process. Declaration order is lifetime order: a component may use those above
@@ -288,12 +306,12 @@ void Drain(const sap::ServerConfig& config, const Shutdown& shutdown, Server* se
   if (shutdown.exit_code != EXIT_SUCCESS) server->log->Message(LogLevel::kError, reason);
   if (config.lame_duck_s > 0) {
     server->log->Message(LogLevel::kInfo,
-                         reason + ": lame duck for " + std::to_string(config.lame_duck_s) + " s");
+                         reason + ": lame duck for " + Seconds(config.lame_duck_s));
     server->grpc->AnnounceDrain();
     std::this_thread::sleep_for(Nanoseconds(config.lame_duck_s));
   }
   server->log->Message(LogLevel::kInfo, reason + ": draining in-flight calls for at most " +
-                                            std::to_string(config.drain_timeout_s) + " s");
+                                            Seconds(config.drain_timeout_s));
   server->grpc->Drain(Nanoseconds(config.drain_timeout_s));
 }
 
@@ -324,7 +342,7 @@ int main(int argc, char** argv) {
   std::string error = StoreResult(sap::CallLog::Open(config.log), &log);
   if (!error.empty()) {
     std::fprintf(stderr, "sap-server: %s\n", error.c_str());
-    return EXIT_FAILURE;
+    return sap::kUsageError;
   }
   signal_thread.SetLog(log.get());
   Server server;
@@ -334,18 +352,27 @@ int main(int argc, char** argv) {
     shutdown.Make(
         {"connections are no longer accepted; are there descriptors left?", EXIT_FAILURE});
   });
+  int failure = sap::kUsageError;
   error = StartFiles(config, &server);
-  if (error.empty()) error = StartServices(config, &server);
-  if (!error.empty()) {
-    EndWithin(kEnd, EXIT_FAILURE);
-    log->Message(LogLevel::kError, error);
-    return EXIT_FAILURE;
+  if (error.empty()) {
+    failure = EXIT_FAILURE;
+    error = StartServices(config, &server);
   }
-  log->Message(LogLevel::kInfo, std::string("version ") + SAP_VERSION + ", " +
+  if (!error.empty()) {
+    EndWithin(kEnd, failure);
+    log->Message(LogLevel::kError, error);
+    return failure;
+  }
+  log->Message(LogLevel::kInfo, std::string("version ") + sap::ServerVersion() + ", " +
                                     std::to_string(config.threads) + " solver threads, " +
                                     std::to_string(config.io_threads) + " io threads");
-  std::printf("listening on %s\n", server.grpc->address().c_str());
-  std::fflush(stdout);
+  const std::string listening = "listening on " + server.grpc->address();
+  log->Message(LogLevel::kInfo, listening);
+  // For scripts; the journal has the line of the log, as JSON.
+  if (!config.log.file.empty() || !IsJournal(STDOUT_FILENO)) {
+    std::puts(listening.c_str());
+    std::fflush(stdout);
+  }
   NotifyServiceManager("READY=1");
   signal_thread.SetStarted();
 

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "proto/flags/flag_checks.h"
+#include "proto/flags/usage_error.h"
 #include "server/listen_address.h"
+#include "server/server_identity.h"
 
 namespace sap {
 namespace {
@@ -35,7 +37,8 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
       {"all", Rule::kAll}, {"failed", Rule::kFailed}, {"slower", Rule::kSlower}};
   CLI::Option* directory =
       app->add_option("--record", recording->directory,
-                      "Directory for recordings of problems and answers; see sap-client replay");
+                      "Existing directory for recordings of problems and answers; see sap-client "
+                      "replay");
   CLI::Option* rule =
       app->add_option("--record-rule", recording->rule, "Problems to record: all, failed or slower")
           ->default_str("all")
@@ -265,7 +268,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   AddConnectionFlags(app, &config->connection);
   AddAdmissionFlags(app, config);
   AddRecordingFlags(app, &config->recording);
-  app->set_version_flag("--version", SAP_VERSION);
+  app->set_version_flag("--version", ServerVersion());
 }
 
 // Refuses a non-local address without TLS or without client authentication, unless the operator
@@ -312,9 +315,11 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConf
     app.parse(argc, argv);
     std::string error = CheckListen(*config);
     if (error.empty()) error = CheckAdminListen(*config);
-    if (!error.empty()) return app.exit(CLI::ValidationError("listening", error));
+    if (!error.empty()) {
+      return ExitAfter(app, CLI::ValidationError("listening", error), kUsageError);
+    }
   } catch (const CLI::ParseError& error) {
-    return app.exit(error);
+    return ExitAfter(app, error, kUsageError);
   }
   config->problem.max_coupled_bytes = static_cast<size_t>(config->max_solve_memory_mib) << 20;
   config->admission.client.high_priority = EveryClientMayUseHighPriority(config->security);

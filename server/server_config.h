@@ -152,8 +152,12 @@ struct ServerConfig : EngineLimits {
   static int DefaultIoThreads() { return std::min(DefaultThreads(), 16); }
 };
 
+// Exit code after an error of the command line, or of a file that it names: the same start would
+// fail again. Other starts that fail, as at an address in use, exit with 1.
+constexpr int kUsageError = 2;
+
 // Parses the command line into *config. Returns nothing on success. After --help, --version or an
-// error (already printed) it returns the exit code of the process.
+// error (already printed) it returns the exit code of the process: 0 or kUsageError.
 std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config);
 
 }  // namespace sap

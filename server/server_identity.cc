@@ -7,7 +7,7 @@ namespace sap {
 
 const std::string& ServerIdentity() {
   static const std::string identity =
-      std::string(SAP_VERSION) + " " + InstructionSet() + " " + BootId();
+      std::string(ServerVersion()) + " " + InstructionSet() + " " + BootId();
   return identity;
 }
 

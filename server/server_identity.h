@@ -6,6 +6,9 @@
 
 namespace sap {
 
+// "0.2.0"
+const char* ServerVersion();
+
 // "VERSION INSTRUCTION_SET BOOT_ID": trailing metadata `sap-server`, and SessionOpened.server.
 const std::string& ServerIdentity();
 

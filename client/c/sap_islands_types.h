@@ -459,9 +459,10 @@ typedef struct sap_connect_options {
                         // are asked to keep processors awake between the steps of sessions (0)
   const double* connect_timeout_s;   // time to wait for a server; 0: none, the first call does (2)
   const double* reconnect_within_s;  // time to repeat lost calls and to move lost sessions (5)
-  int32_t allow_mixed_servers;       // 1: of several versions and instruction sets, and bits (0)
-  int32_t tls;                       // 1: encrypt; implied by a CA, certificate or key (0)
-  const char* server_ca;             // trusted authorities (those of the system)
+  int32_t allow_mixed_servers;  // 1: a session or batch stream may go on at a server of another
+                                // version or instruction set, and so in bits (0)
+  int32_t tls;                  // 1: encrypt; implied by a CA, certificate or key (0)
+  const char* server_ca;        // trusted authorities (those of the system)
   const char* server_ca_file;
   const char* certificate;  // of this client, where the server asks for one (none)
   const char* certificate_file;

@@ -44,7 +44,9 @@ class Client::Calls {
           Error{ErrorCode::kInvalidArgument,
                 "servers is " + std::to_string(servers) + "; it must be >= 0", "servers"}));
     }
-    if (servers == 1) return backend_->Solve(problem, options, *deadline, where, std::move(done));
+    if (servers == 1) {
+      return backend_->Solve(problem, options, *deadline, where, nullptr, std::move(done));
+    }
     split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where,
                         std::move(done));
   }

@@ -23,9 +23,10 @@ struct ConnectOptions {
   // before it sleeps, and the server is asked to keep processors out of sleep states between the
   // steps of a session, which its operator may forbid. Changes no answer.
   bool low_latency{false};
-  // Whether servers of one address may differ in version or instruction set, and so in the bits of
-  // their answers. If not, an answer of a server that differs from the first one is refused with
-  // kFailedPrecondition.
+  // Whether the outcomes of one session, batch stream, split scene or replay may be of servers that
+  // differ in version or instruction set, and so in bits. If not, servers of another build than
+  // that of the first outcome are passed over, and without others it ends with kFailedPrecondition,
+  // reason OTHER_BUILD, or the scene is solved whole. Independent calls take any server.
   bool allow_mixed_servers{false};
   // Whether calls and sessions go to the first server of a list that can be reached, rather than
   // take turns. A connection is kept until it breaks or its server leaves.

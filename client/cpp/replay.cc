@@ -6,6 +6,7 @@
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/recording_reader.h"
 #include "client/cpp/transport/replay_comparison.h"
+#include "client/cpp/transport/server_identity.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {
@@ -41,14 +42,15 @@ v1::SolveRequest RequestOf(const v1::RecordedSolve& record) {
   return request;
 }
 
-tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Backend* backend) {
+tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Backend* backend,
+                                             BuildPin* pin) {
   const v1::Failure& failure = record.outcome().failure();
   const ErrorCode code = FromCode(failure.code());
   if (code != ErrorCode::kInvalidArgument) {
     return NotReplayable(std::string("ended with ") + Name(code));
   }
   v1::SolveResponse response;
-  const auto solved = backend->Solve(RequestOf(record), &response);
+  const auto solved = backend->Solve(RequestOf(record), pin, &response);
   if (solved) return OutcomeDiffers("a solution", failure.message());
   if (solved.error().code != code) return tl::unexpected(solved.error());
   if (solved.error().message == failure.message() && solved.error().field == failure.field()) {
@@ -57,7 +59,8 @@ tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Ba
   return OutcomeDiffers(solved.error().message, failure.message());
 }
 
-tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, Backend* backend) {
+tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, Backend* backend,
+                                              BuildPin* pin) {
   ReplayComparison comparison(record);
   if (!comparison.complete()) return Differs("the recorded solution is not complete");
   v1::SolveRequest request = RequestOf(record);
@@ -65,7 +68,7 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, B
     request.mutable_options()->set_max_iterations(run.iteration_limit);
     request.mutable_options()->set_newton(run.method);
     v1::SolveResponse response;
-    if (const auto solved = backend->Solve(request, &response); !solved) {
+    if (const auto solved = backend->Solve(request, pin, &response); !solved) {
       if (solved.error().code != ErrorCode::kInvalidArgument) {
         return tl::unexpected(solved.error());
       }
@@ -76,12 +79,13 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, B
   return Differs(comparison.FirstDifference());
 }
 
-tl::expected<Judgement, Error> Replay(const v1::RecordedSolve& record, Backend* backend) {
+tl::expected<Judgement, Error> Replay(const v1::RecordedSolve& record, Backend* backend,
+                                      BuildPin* pin) {
   switch (record.outcome().outcome_case()) {
     case v1::Outcome::kSolution:
-      return ReplaySolution(record, backend);
+      return ReplaySolution(record, backend, pin);
     case v1::Outcome::kFailure:
-      return ReplayFailure(record, backend);
+      return ReplayFailure(record, backend, pin);
     case v1::Outcome::OUTCOME_NOT_SET:
       break;
   }
@@ -110,6 +114,7 @@ tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backe
   if (!server) return tl::unexpected(server.error());
   auto reader = RecordingReader::Open(path);
   if (!reader) return tl::unexpected(reader.error());
+  BuildPin pin(BuildName(server->version, server->instruction_set));
   ReplayReport report;
   v1::RecordedSolve record;
   while (true) {
@@ -117,11 +122,11 @@ tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backe
     if (!found) return tl::unexpected(found.error());
     report.truncated = *found == RecordingReader::Found::kIncomplete;
     if (*found != RecordingReader::Found::kRecord) break;
-    const auto judgement = Replay(record, backend);
+    const auto judgement = Replay(record, backend, &pin);
     if (!judgement) return tl::unexpected(judgement.error());
     Count(*judgement, &report);
-    report.same_build = report.same_build && record.version() == server->version &&
-                        record.instruction_set() == server->instruction_set;
+    const std::string recorded = BuildName(record.version(), record.instruction_set());
+    report.same_build = report.same_build && recorded == pin.build();
   }
   if (report.records > 0) return report;
   return tl::unexpected(Error{ErrorCode::kInvalidArgument, path + ": is not a recording", ""});

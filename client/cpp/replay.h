@@ -33,7 +33,8 @@ struct ReplayReport {
 
 class Backend;
 
-// Replays the recording. An error if the file cannot be read or the server does not answer.
+// Replays the recording, at servers of one build. An error if the file cannot be read, the server
+// does not answer, or only servers of another build than the first are left.
 tl::expected<ReplayReport, Error> ReplayRecording(const std::string& path, Backend* backend);
 
 }  // namespace sap::client

@@ -19,8 +19,9 @@
 // it outlives connections and servers. After a loss (no connection, a server that shuts down or has
 // ended the session as idle) it goes on at any server of the address, within
 // SessionOptions::reconnect_within: every step still has exactly one outcome, in order, with the
-// same bits and the same `warm_started`. If no server is found in time, or the deadline has passed,
-// the session has ended and every call returns the reason.
+// same bits and the same `warm_started`. If no server is found in time, or only servers of another
+// build than that of the outcomes, or the deadline has passed, the session has ended and every call
+// returns the reason.
 //
 // Waiting can be bounded and ended by another thread: AwaitOutcome waits as Receive would, and
 // AwaitRoom as Send would, until a deadline or a cancellation; the call after it does not wait. A
@@ -130,8 +131,8 @@ class Session {
   // if the session has ended, or ends by this because it may not reconnect.
   tl::expected<void, Error> Withdraw(uint64_t step_id);
 
-  // Makes the next step start as the first one of a session. An error if steps are in flight, or
-  // if the session has ended.
+  // Makes the next step start as the first one of a session, of any build. An error if steps are in
+  // flight, or if the session has ended.
   tl::expected<void, Error> Reset();
 
   // Steps sent whose outcome was not received.

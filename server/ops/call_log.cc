@@ -1,7 +1,10 @@
 #include "server/ops/call_log.h"
 
+#include <grpc/status.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -23,6 +26,14 @@ constexpr size_t kLongestText = 256;
 const char* Name(LogLevel level) {
   constexpr const char* kNames[] = {"debug", "info", "warning", "error"};
   return kNames[static_cast<int>(level)];
+}
+
+// Whether an operator may have to act; other failures are those of clients.
+bool IsFaultOfServer(int code) {
+  constexpr std::array<int, 6> kFaults{GRPC_STATUS_UNKNOWN,   GRPC_STATUS_DEADLINE_EXCEEDED,
+                                       GRPC_STATUS_INTERNAL,  GRPC_STATUS_RESOURCE_EXHAUSTED,
+                                       GRPC_STATUS_DATA_LOSS, GRPC_STATUS_UNAVAILABLE};
+  return std::ranges::find(kFaults, code) != kFaults.end();
 }
 
 std::string Cut(std::string_view text) { return std::string(text.substr(0, kLongestText)); }
@@ -132,7 +143,7 @@ bool CallLog::Selects(int code, double duration_s) const {
     case LogLevel::kInfo:
       return (code != kOk && code != kCancelled) || duration_s >= slow_call_s_;
     case LogLevel::kWarning:
-      return code != kOk && code != kCancelled;
+      return IsFaultOfServer(code);
     case LogLevel::kError:
       return false;
   }
@@ -140,12 +151,11 @@ bool CallLog::Selects(int code, double duration_s) const {
 }
 
 void CallLog::Call(const CallSummary& call) {
-  const bool failed = call.code != kOk && call.code != kCancelled;
   Json line{{"time", Now()},
-            {"level", failed ? "warning" : "info"},
+            {"level", IsFaultOfServer(call.code) ? "warning" : "info"},
             {"method", sap::Name(call.method)},
             {"code", NameOfCode(call.code)},
-            {"duration_ms", call.duration_s * 1e3},
+            {"duration_ms", std::round(call.duration_s * 1e6) / 1e3},
             {"client", Cut(call.client)},
             {"request_bytes", call.request_bytes}};
   if (!call.message.empty()) line["message"] = Cut(call.message);

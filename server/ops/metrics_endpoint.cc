@@ -9,6 +9,7 @@
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/listen_address.h"
 #include "server/ops/process_status.h"
+#include "server/server_identity.h"
 #include "solver/build_info.h"
 
 namespace sap {
@@ -144,7 +145,7 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, Families* famili
   gauge("sap_arena_busy_fraction", "Fraction of the solver threads that are busy.",
         static_cast<double>(handler->queue().running()) / handler->config().threads);
   families->Begin("sap_build_info", "Constant 1, labelled with the build.", MetricType::Gauge)
-      .Add({{"version", SAP_VERSION}, {"instruction_set", InstructionSet()}}, 1);
+      .Add({{"version", ServerVersion()}, {"instruction_set", InstructionSet()}}, 1);
 }
 
 // Metrics of the files of the server, its log included.

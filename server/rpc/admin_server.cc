@@ -92,6 +92,7 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
   int port = 0;
   builder.AddListeningPort(address, MakeServerCredentials(certificates), &port);
   builder.RegisterService(&self->service_);
+  builder.RegisterAsyncGenericService(self->unknown_methods_.service());
   self->queue_ = builder.AddCompletionQueue();
   {
     const OwnerOnlyFiles owner_only;
@@ -105,6 +106,7 @@ tl::expected<std::unique_ptr<AdminServer>, std::string> AdminServer::Start(
   self->drain_.Await(self->queue_.get());
   self->log_level_.Await(self->queue_.get());
   self->recording_.Await(self->queue_.get());
+  self->unknown_methods_.Await(self->queue_.get(), 1);
   self->thread_ = std::thread(ServeQueue, self->queue_.get());
   return self;
 }

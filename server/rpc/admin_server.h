@@ -18,6 +18,7 @@
 #include "server/ops/call_log.h"
 #include "server/rpc/in_flight_calls.h"
 #include "server/rpc/unary_call.h"
+#include "server/rpc/unknown_methods.h"
 #include "server/scheduling/admission.h"
 #include "server/server_config.h"
 #include "server/service/request_recorder.h"
@@ -64,6 +65,9 @@ class AdminServer {
   Admission admission_;  // for accounts only: admin calls are not limited
   Authenticator authenticator_;
   HeadersFirstService<v1::AdminService::Service> service_{3};
+  UnknownMethods unknown_methods_{
+      &in_flight_calls_,
+      "there is no such method; this is the address of operators, --admin-listen"};
   DrainMethod drain_;
   LogMethod log_level_;
   RecordingMethod recording_;

@@ -86,7 +86,8 @@ GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, Bear
       solver_service_({handler, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_, &long_messages_}),
       health_service_(config.connection, &in_flight_calls_, &authenticator_, observer_),
-      unknown_methods_(&in_flight_calls_) {}
+      unknown_methods_(&in_flight_calls_,
+                       "there is no such method; calls of operators are for --admin-listen") {}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,

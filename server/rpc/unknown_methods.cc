@@ -16,7 +16,7 @@ class UnknownMethods::Call {
   void Accepted(bool ok) {
     if (!ok) return Finished(false);  // shutting down
     new Call(owner_, queue_);
-    stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, "there is no such method"}, &finished_tag_);
+    stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, owner_->text_}, &finished_tag_);
   }
 
   void Finished(bool) {

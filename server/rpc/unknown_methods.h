@@ -13,7 +13,9 @@ namespace sap {
 
 class UnknownMethods {
  public:
-  explicit UnknownMethods(InFlightCalls* in_flight_calls) : in_flight_calls_(in_flight_calls) {}
+  // The text is that of the status.
+  UnknownMethods(InFlightCalls* in_flight_calls, const char* text)
+      : in_flight_calls_(in_flight_calls), text_(text) {}
 
   grpc::AsyncGenericService* service() { return &service_; }
 
@@ -25,6 +27,7 @@ class UnknownMethods {
 
   grpc::AsyncGenericService service_;
   InFlightCalls* const in_flight_calls_;
+  const char* const text_;
 };
 
 }  // namespace sap

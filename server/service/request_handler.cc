@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "server/server_identity.h"
 #include "server/service/failure_encoder.h"
 #include "solver/build_info.h"
 #include "solver/engine/boot_id.h"
@@ -229,7 +230,7 @@ v1::GetServerInfoResponse RequestHandler::Info(const ClientAccount* account) con
   const Entitlements& client =
       account != nullptr ? account->entitlements() : this_process_->entitlements();
   v1::GetServerInfoResponse info;
-  info.set_version(SAP_VERSION);
+  info.set_version(ServerVersion());
   v1::ServerLimits* limits = info.mutable_limits();
   limits->set_max_message_bytes(config_.max_message_bytes);
   limits->set_max_trees(config_.problem.max_trees);

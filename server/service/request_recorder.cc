@@ -47,9 +47,9 @@ RequestRecorder::~RequestRecorder() {
 
 tl::expected<std::string, std::string> RequestRecorder::Begin(const RecordingConfig& config) {
   std::error_code error;
-  std::filesystem::create_directories(config.directory, error);
-  if (error) {
-    return tl::unexpected("cannot record to " + config.directory + ": " + error.message());
+  if (!std::filesystem::is_directory(config.directory, error)) {
+    return tl::unexpected("cannot record to " + config.directory + ": " +
+                          (error ? error.message() : "it is not a directory"));
   }
   std::string path = (std::filesystem::path(config.directory) / FileName()).string();
   const int fd =

@@ -37,10 +37,10 @@ class RequestRecorder {
   // Writes the queued records and logs the number of records.
   ~RequestRecorder();
 
-  // Ends the current recording, if any, and begins one in a new file in the directory, which is
-  // created if necessary. Only the owner can read the file, and no file or link of its name is
-  // written to. Returns the file's path. On an error, an operator message, the state is
-  // unchanged.
+  // Ends the current recording, if any, and begins one in a new file in the directory, which must
+  // exist: a mistyped one would fill the wrong disk. Only the owner can read the file, and no file
+  // or link of its name is written to. Returns the file's path. On an error, an operator message,
+  // the state is unchanged.
   tl::expected<std::string, std::string> Begin(const RecordingConfig& config);
 
   // Ends the current recording. Returns its path, or an empty string if there is none.

@@ -4,6 +4,7 @@
 
 #include "proto/codec/derivatives_codec.h"
 #include "proto/codec/solution_encoder.h"
+#include "server/server_identity.h"
 #include "server/service/failure_encoder.h"
 #include "solver/build_info.h"
 
@@ -198,7 +199,7 @@ void SolveJob::Record(const ServiceStatus& status, RequestRecorder* recorder) co
 
 v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double duration_s) const {
   v1::RecordedSolve record;
-  record.set_version(SAP_VERSION);
+  record.set_version(ServerVersion());
   record.set_instruction_set(InstructionSet());
   SetTime(call_.arrival, record.mutable_arrival_time());
   if (message_ != nullptr) *record.mutable_problem() = *message_;

@@ -18,8 +18,8 @@ from sap_islands.binaries import find_server
 SUITES = {
     "e2e_test": ("LedgerTest.*:ProxyTest.CallsAndSessions*",) * 2,
     "fleet_test": (
-        "*FleetTest.*:*FaultyLinksTest.*:*ScaleUpTest.*",
-        "*FleetTest.*Sessions:*ScaleUpTest.*Sessions",
+        "*FleetTest.*:*FaultyLinksTest.*:*ScaleUpTest.*:*Upgrade*Test.*",
+        "*FleetTest.*Sessions:*ScaleUpTest.*Sessions:UpgradeTest.*:*Upgraded*List*Unary",
     ),
     "hostile_test": (
         "*Python:*PythonAsyncio",

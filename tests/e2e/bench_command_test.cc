@@ -3,12 +3,14 @@
 #include <google/protobuf/util/delimited_message_util.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "sap/v1/recording.pb.h"
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/problem_set.h"
 #include "tests/support/scenes.h"
 
@@ -106,6 +108,27 @@ TEST(BenchCommandTest, SendsWhatWasRecordedWhenItCameThen) {
   EXPECT_NEAR(answered("2"), 80, 1);
   // One as soon as the last is answered.
   EXPECT_GT(answered("0"), 0);
+}
+
+// Ctrl-C, once the server has solved something.
+TEST(BenchCommandTest, AnInterruptPrintsWhatWasMeasured) {
+  const TemporaryDirectory directory;
+  const std::string log = directory / "log";
+  const ServerProcess server({"--log-file", log, "--log-level", "debug"});
+  std::uintmax_t logged = std::filesystem::file_size(log);
+  for (const char* rate : {"0", "200"}) {
+    const std::string csv = directory / rate;
+    ChildProcess bench({SAP_CLIENT_BINARY, "bench", ProblemPath("clutter_bin_8_t2p00"), "--server",
+                        server.address(), "--warmup", "0", "--duration", "1e6", "--rate", rate,
+                        "--csv", csv});
+    ASSERT_TRUE(Await([&] { return std::filesystem::file_size(log) > logged + 4000; }));
+    bench.Signal(SIGINT);
+    const ProcessResult result = bench.Wait(kPatience);
+    EXPECT_EQ(result.exit_code, 130) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("\nanswered"));
+    EXPECT_TRUE(std::filesystem::exists(csv));
+    logged = std::filesystem::file_size(log);
+  }
 }
 
 TEST(BenchCommandTest, WithoutAServerItSaysSo) {

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "client/cpp/problem_file.h"
@@ -74,6 +76,26 @@ TEST_F(ClientCommandTest, TheOutputFileGetsTheSolutionInstead) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "");
   EXPECT_TRUE(nlohmann::json::parse(Read("solution.json")).contains("velocity"));
+}
+
+TEST_F(ClientCommandTest, AHyphenIsStandardInput) {
+  const ProcessResult result = RunProcess(
+      {"/bin/sh", "-c", "exec '" SAP_CLIENT_BINARY "' solve - < '" + Example() + "'"}, kPatience);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).at("velocity"),
+            nlohmann::json::parse(RunClient({"solve", Example()}).out).at("velocity"));
+}
+
+TEST_F(ClientCommandTest, ARequestInThePlaceOfAProblemIsNamed) {
+  for (const auto& [request, name] : std::map<std::string, std::string>{
+           {R"({"problem": {"time_step": 0.01}, "options": {"islands": true}})", "SolveRequest"},
+           {R"({"problem": {"time_step": 0.01}, "cotangents": []})", "DifferentiateRequest"}}) {
+    const std::string file = Write("request.json", request);
+    const ProcessResult result = RunClient({"solve", file});
+    EXPECT_EQ(result.exit_code, kFailed);
+    EXPECT_EQ(result.err, "sap-client: INVALID_ARGUMENT: " + file + ": is a " + name +
+                              "; a problem is what its field 'problem' holds\n");
+  }
 }
 
 TEST_F(ClientCommandTest, SeveralFilesGiveALineEach) {
@@ -172,7 +194,8 @@ TEST_F(ClientCommandTest, StandardOutputThatCannotBeWrittenIsAnError) {
     const ProcessResult result = RunProcess(
         {"/bin/sh", "-c", "exec '" SAP_CLIENT_BINARY "' " + arguments + " > /dev/full"}, kPatience);
     EXPECT_EQ(result.exit_code, kFailed) << arguments;
-    EXPECT_THAT(result.err, HasSubstr("standard output: cannot write")) << arguments;
+    EXPECT_THAT(result.err, HasSubstr("standard output: cannot write: No space left on device"))
+        << arguments;
   }
 }
 
@@ -249,6 +272,10 @@ TEST_F(ClientCommandTest, AnUnknownCommandIsNamedWithTheNearest) {
               StartsWith("'dran' is not a command; did you mean 'drain'?\n"));
   EXPECT_THAT(error_of({"guess"}), StartsWith("'guess' is not a command\n"));
   EXPECT_THAT(error_of({"--thread", "2"}), StartsWith("'--thread' is not a flag\n"));
+  EXPECT_THAT(error_of({"solve", Example(), "--treads", "2"}),
+              StartsWith("'--treads' is not a flag; did you mean '--threads'?\n"));
+  EXPECT_THAT(error_of({"admin", "--sever", "127.0.0.1:1", "drain"}),
+              StartsWith("'--sever' is not a flag; did you mean '--server'?\n"));
   EXPECT_THAT(error_of({}), StartsWith("A subcommand is required\n"));
 }
 
@@ -291,6 +318,10 @@ TEST_F(ClientCommandTest, AdminHasTheServerRecordLogAndGo) {
   EXPECT_EQ(admin({"log-level", "error"}).exit_code, 0);
   EXPECT_EQ(admin({"log-level", "loud"}).exit_code, kFailed);
 
+  const ProcessResult absent = admin({"record", directory_ / "recordings"});
+  EXPECT_EQ(absent.exit_code, kFailed);
+  EXPECT_THAT(absent.err, HasSubstr("recordings: No such file or directory"));
+  std::filesystem::create_directory(directory_ / "recordings");
   const ProcessResult begun = admin({"record", directory_ / "recordings"});
   ASSERT_EQ(begun.exit_code, 0) << begun.err;
   EXPECT_EQ(RunClient({"solve", Example(), "--server", server.address()}).exit_code, 0);

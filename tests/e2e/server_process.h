@@ -25,8 +25,9 @@ class ServerProcess {
  public:
   // The prefix is a command that runs the server, as in {"/usr/bin/env", "NAME=VALUE"}.
   explicit ServerProcess(std::vector<std::string> flags = {},
-                         const std::vector<std::string>& prefix = {})
-      : process_(Command(flags, prefix)) {
+                         const std::vector<std::string>& prefix = {},
+                         const std::string& program = SAP_SERVER_BINARY)
+      : process_(Command(flags, prefix, program)) {
     address_ = process_.WaitForLine("listening on ", kPatience);
     EXPECT_NE(address_, "");
   }
@@ -47,14 +48,15 @@ class ServerProcess {
 
  private:
   static std::vector<std::string> Command(std::vector<std::string> flags,
-                                          const std::vector<std::string>& prefix) {
+                                          const std::vector<std::string>& prefix,
+                                          const std::string& program) {
     const auto set = [&flags](const std::string& flag, const std::string& value) {
       if (std::find(flags.begin(), flags.end(), flag) != flags.end()) return;
       flags.insert(flags.end(), {flag, value});
     };
     set("--listen", "127.0.0.1:0");
     set("--threads", "2");
-    flags.insert(flags.begin(), SAP_SERVER_BINARY);
+    flags.insert(flags.begin(), program);
     flags.insert(flags.begin(), prefix.begin(), prefix.end());
     return flags;
   }

@@ -114,6 +114,10 @@ TEST(SessionProcessTest, ASessionOutlivesAServerThatIsKilled) {
 
 class RecordingProcessTest : public testing::Test {
  protected:
+  std::string Directory(const std::string& name) const {
+    std::filesystem::create_directory(directory_ / name);
+    return directory_ / name;
+  }
   // The only file in the directory.
   std::string Recording(const std::string& name) const {
     const auto files = std::filesystem::directory_iterator(directory_ / name);
@@ -125,7 +129,7 @@ class RecordingProcessTest : public testing::Test {
 
 TEST_F(RecordingProcessTest, ASessionWithAServerIsReplayedElsewhere) {
   {
-    ServerProcess server({"--record", directory_ / "all", "--threads", "2"});
+    ServerProcess server({"--record", Directory("all"), "--threads", "2"});
     Client client = server.Connect();
     auto session = client.OpenSession();
     for (int i = 0; i < 30; ++i) ASSERT_TRUE(session->Step(Small(i)).has_value());
@@ -154,7 +158,7 @@ TEST_F(RecordingProcessTest, ASessionWithAServerIsReplayedElsewhere) {
 // What is written before a crash can be replayed.
 TEST_F(RecordingProcessTest, AServerThatIsKilledLeavesWhatItRecorded) {
   {
-    const ServerProcess server({"--record", directory_ / "killed"});
+    const ServerProcess server({"--record", Directory("killed")});
     Client client = server.Connect();
     for (int i = 0; i < 5; ++i) ASSERT_TRUE(client.Solve(Small(i)).has_value());
     EXPECT_TRUE(Await([this] { return std::filesystem::file_size(Recording("killed")) > 0; }));
@@ -167,7 +171,7 @@ TEST_F(RecordingProcessTest, AServerThatIsKilledLeavesWhatItRecorded) {
 
 TEST_F(RecordingProcessTest, TheRuleFailedKeepsOnlyWhatFailed) {
   {
-    ServerProcess server({"--record", directory_ / "failed", "--record-rule", "failed"});
+    ServerProcess server({"--record", Directory("failed"), "--record-rule", "failed"});
     Client client = server.Connect();
     SolveOptions no_iterations;
     no_iterations.solver.max_iterations = 0;
@@ -222,7 +226,7 @@ TEST_F(RecordingProcessTest, WhatCannotBeDoneIsRefused) {
             2);
   const ProcessResult server =
       RunProcess({SAP_SERVER_BINARY, "--listen", "127.0.0.1:0", "--record", "/dev/null/here"});
-  EXPECT_EQ(server.exit_code, 1);
+  EXPECT_EQ(server.exit_code, 2);
   EXPECT_THAT(server.err, HasSubstr("cannot record to /dev/null/here"));
 }
 

@@ -2,10 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "tests/e2e/server_process.h"
+#include "tests/support/await.h"
 #include "tests/support/child_process.h"
 
 namespace sap::test {
@@ -88,6 +91,27 @@ TEST(SimulateCommandTest, WhatItDoesNotKnowIsRefused) {
   const ProcessResult nobody = Simulate({"clutter", "--bodies", "0"});
   EXPECT_EQ(nobody.exit_code, 2);
   EXPECT_THAT(nobody.err, HasSubstr("the number of bodies is 0; it must be between 1 and"));
+}
+
+// Ctrl-C, once some steps are recorded.
+TEST(SimulateCommandTest, AnInterruptEndsWithTheTableAndAllFiles) {
+  const TemporaryDirectory directory;
+  const std::string recording = directory / "run.rec";
+  ChildProcess simulation({SAP_CLIENT_BINARY, "simulate", "clutter", "--time", "100000",
+                           "--threads", "1", "--record", recording, "--csv",
+                           directory / "steps.csv", "--picture", directory / "end.svg"});
+  ASSERT_TRUE(Await([&] {
+    return std::filesystem::exists(recording) && std::filesystem::file_size(recording) > 100'000;
+  }));
+  simulation.Signal(SIGINT);
+  const ProcessResult result = simulation.Wait(kPatience);
+  EXPECT_EQ(result.exit_code, 130) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nfailed steps: 0\n"));
+  EXPECT_THAT(ReadFile(directory / "steps.csv"), StartsWith("step,"));
+  EXPECT_THAT(ReadFile(directory / "end.svg"), StartsWith("<svg "));
+  const ProcessResult replayed =
+      RunProcess({SAP_CLIENT_BINARY, "replay", recording, "--threads", "1"});
+  EXPECT_THAT(replayed.out, testing::Not(HasSubstr("ends within")));
 }
 
 TEST(SimulateCommandTest, WithoutAServerThereItSaysSo) {

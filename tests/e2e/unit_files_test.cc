@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -134,6 +135,45 @@ TEST_F(UnitFilesTest, ATakenPortIsOneLine) {
   EXPECT_EQ(second.exit_code, 1);
   EXPECT_EQ(std::ranges::count(second.err, '\n'), 1) << second.err;
   EXPECT_THAT(second.err, HasSubstr("another server uses this address"));
+}
+
+// Such a start fails again, whenever it is repeated: one error of systemctl start, and no loop.
+TEST_F(UnitFilesTest, AMistakeOfTheConfigurationIsNotStartedAgain) {
+  EXPECT_THAT(Text("sap-server.service"), HasSubstr("\nRestartPreventExitStatus=2\n"));
+  Write("empty", "");
+  for (const auto& flags : std::vector<std::vector<std::string>>{
+           {"--treads", "3"},
+           {"--threads", "many"},
+           {"--listen", "0.0.0.0:0"},
+           {"--token-file", Path("absent")},
+           {"--tls-cert", Path("absent"), "--tls-key", Path("absent")},
+           {"--tls-cert", Path("empty"), "--tls-key", Path("empty")},
+           {"--log-file", Path("absent") + "/log"},
+           {"--record", Path("absent")}}) {
+    std::vector<std::string> command{SAP_SERVER_BINARY, "--listen", "127.0.0.1:0"};
+    if (flags[0] == "--listen") command.resize(1);
+    command.insert(command.end(), flags.begin(), flags.end());
+    const ProcessResult result = RunProcess(command, kPatience);
+    EXPECT_EQ(result.exit_code, 2) << flags[0] << " " << flags[1] << ": " << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.err, "");
+  }
+  EXPECT_FALSE(std::filesystem::exists(Path("absent")));
+}
+
+// Lines of the journal are JSON, each of them: the line for scripts is left out there.
+TEST_F(UnitFilesTest, TheJournalHasNoLineForScripts) {
+  const std::string address = "unix:" + Path("server");
+  ChildProcess server({"/bin/sh", "-c",
+                       "exec 3>&1; JOURNAL_STREAM=$(stat -L -c %d:%i /dev/fd/3) exec \"$0\" \"$@\"",
+                       SAP_SERVER_BINARY, "--listen", address});
+  auto client = client::Client::Connect(address, {.connect_timeout = kPatience});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  server.Signal(SIGTERM);
+  const ProcessResult result = server.Wait(kPatience);
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, HasSubstr("\"message\":\"listening on " + address + "\"}\n"));
 }
 
 // The rotation relies on the unit to pass on a hang-up, and on the directory that it makes.

@@ -13,6 +13,38 @@ std::optional<int> Read(std::vector<const char*> flags, ServerConfig* config) {
   return ReadServerFlags(static_cast<int>(flags.size()), flags.data(), config);
 }
 
+// systemd does not start the server again after this code.
+TEST(ServerConfigTest, EveryErrorOfTheCommandLineEndsWithTheSameCode) {
+  for (const auto& flags :
+       {std::vector<const char*>{"--treads", "3"}, std::vector<const char*>{"--threads", "x"},
+        std::vector<const char*>{"--threads"}, std::vector<const char*>{"extra"},
+        std::vector<const char*>{"--listen", "0.0.0.0:1"},
+        std::vector<const char*>{"--tls-key", "key"}}) {
+    ServerConfig config;
+    EXPECT_EQ(Read(flags, &config), kUsageError) << flags[0];
+  }
+  for (const char* flag : {"--help", "--version"}) {
+    ServerConfig config;
+    EXPECT_EQ(Read({flag}, &config), 0);
+  }
+}
+
+TEST(ServerConfigTest, AMistypedFlagIsNamedWithTheNearestOne) {
+  const auto message = [](const std::vector<const char*>& flags) {
+    ServerConfig config;
+    testing::internal::CaptureStderr();
+    Read(flags, &config);
+    return testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(message({"--treads", "3"}),
+              testing::StartsWith("'--treads' is not a flag; did you mean '--threads'?\n"));
+  EXPECT_THAT(message({"--record-rul=all"}), testing::HasSubstr("did you mean '--record-rule'?"));
+  EXPECT_THAT(message({"--entirely-else"}),
+              testing::StartsWith("'--entirely-else' is not a flag\n"));
+  EXPECT_THAT(message({"extra"}), testing::StartsWith("'extra' is one argument too many\n"));
+  EXPECT_THAT(message({"--threads", "x"}), testing::HasSubstr("--threads"));
+}
+
 TEST(ServerConfigTest, DefaultsServeTheLoopbackOnEveryProcessor) {
   ServerConfig config;
   EXPECT_EQ(Read({}, &config), std::nullopt);

@@ -101,16 +101,29 @@ struct Schedule {
   Clock::time_point start;
   Clock::time_point measured;
   Clock::time_point end;
+  const std::atomic<bool>* cancelled;
   std::atomic<uint64_t> next{0};
+
+  bool Cancelled() const { return cancelled != nullptr && cancelled->load(); }
+  bool Ended() const { return Cancelled() || Clock::now() >= end; }
+  void SleepUntil(Clock::time_point due) const {
+    constexpr std::chrono::milliseconds kSlice{20};
+    while (!Cancelled() && Clock::now() < due) {
+      std::this_thread::sleep_until(std::min(due, Clock::now() + kSlice));
+    }
+  }
 };
 
 // Counts the calls that start within the measurement, whenever they end.
 void RunClosed(const Load& load, const Schedule& schedule, Worker* worker, LoadResult* result) {
-  while (Clock::now() < schedule.end) {
+  while (!schedule.Ended()) {
     const Clock::time_point due = Clock::now();
     const auto status = worker->Call();
+    if (schedule.Cancelled()) return;
     if (due >= schedule.measured) worker->Count(due, status, result);
-    if (!status && load.obey_retry_delay) std::this_thread::sleep_for(status.error().retry_after);
+    if (!status && load.obey_retry_delay) {
+      schedule.SleepUntil(Clock::now() + status.error().retry_after);
+    }
   }
 }
 
@@ -129,7 +142,8 @@ void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult*
     const uint64_t number = schedule->next.fetch_add(1);
     const Clock::time_point due = schedule->start + Seconds(DueAt(load, number));
     if (due >= schedule->end) return;
-    std::this_thread::sleep_until(due);
+    schedule->SleepUntil(due);
+    if (schedule->Cancelled()) return;
     const Clock::time_point begin = Clock::now();
     if (begin >= schedule->end) {
       ++result->unsent;
@@ -137,6 +151,7 @@ void RunAtRate(const Load& load, Schedule* schedule, Worker* worker, LoadResult*
     }
     if (!load.due_s.empty()) worker->GoTo(number);
     const auto status = worker->Call();
+    if (schedule->Cancelled()) return;
     if (begin >= schedule->measured) worker->Count(due, status, result);
   }
 }
@@ -177,6 +192,7 @@ tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& conne
   schedule.start = Clock::now();
   schedule.measured = schedule.start + Seconds(load.warmup_s);
   schedule.end = schedule.measured + Seconds(load.duration_s);
+  schedule.cancelled = load.cancelled;
   std::vector<LoadResult> results(workers.size());
   std::vector<std::thread> threads;
   for (size_t i = 0; i < workers.size(); ++i) {
@@ -190,7 +206,9 @@ tl::expected<LoadResult, Error> RunLoad(const Load& load, const Connector& conne
   }
   for (std::thread& thread : threads) thread.join();
   LoadResult result = Add(results);
-  result.elapsed_s = load.duration_s;
+  const double lasted_s = SecondsBetween(schedule.measured, Clock::now());
+  result.elapsed_s =
+      schedule.Cancelled() ? std::clamp(lasted_s, 0.0, load.duration_s) : load.duration_s;
   return result;
 }
 

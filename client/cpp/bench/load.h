@@ -5,6 +5,7 @@
 // stalled server count as slow (no coordinated omission).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -32,6 +33,8 @@ struct Load {
   double warmup_s{0};
   double duration_s{10};
   bool obey_retry_delay{true};  // in a closed loop, wait as long as a rejection says
+  // Set by another thread or a signal handler, it ends the load early. May be null.
+  const std::atomic<bool>* cancelled{nullptr};
 };
 
 // Result of a load. A call is a problem, a step or a batch.
@@ -40,7 +43,7 @@ struct LoadResult {
   Latencies refused;                       // with RESOURCE_EXHAUSTED
   std::map<std::string, uint64_t> failed;  // by code, including refused ones
   uint64_t unsent{0};                      // still not sent at the end: all workers were waiting
-  double elapsed_s{0};
+  double elapsed_s{0};                     // of the measurement; less than asked for: cancelled
   // Mean time of each phase on the server, over answered calls [s].
   double queue_s{0};
   double decode_s{0};

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
@@ -39,11 +40,18 @@ tl::expected<Response, Error> Call(const AdminFlags& flags, Method method, const
   if (!channel) return tl::unexpected(channel.error());
   const auto stub = v1::AdminService::NewStub(channel->channel);
   grpc::ClientContext context;
-  CallStart{channel->authorization}.Prepare(kTimeout, /*lost_attempts=*/0, &context);
+  const CallStart start{.authorization = channel->authorization, .encrypted = channel->encrypted};
+  start.Prepare(kTimeout, /*lost_attempts=*/0, &context);
   Response response;
   const grpc::Status status = (stub.get()->*method)(&context, request, &response);
-  if (!status.ok()) return tl::unexpected(ToError(status, context));
-  return response;
+  if (status.ok()) return response;
+  Error error = ToError(status, context, start.encrypted);
+  if (error.code == ErrorCode::kUnimplemented) {
+    error.message = flags.server +
+                    " has no such call: --server must be the address of the server's "
+                    "--admin-listen";
+  }
+  return tl::unexpected(std::move(error));
 }
 
 int Drain(const AdminFlags& flags) {

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -9,6 +11,7 @@
 #include "client/cpp/bench/load.h"
 #include "client/cpp/bench/recorded_load.h"
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/interrupt.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/problem_file.h"
 
@@ -68,12 +71,17 @@ int WriteCsv(const BenchFlags& flags, const LoadResult& result) {
        << result.encode_s << '\n';
   file.close();
   if (file) return 0;
-  return Report({ErrorCode::kInvalidArgument, flags.csv + ": cannot write", ""});
+  return Report(
+      {ErrorCode::kInvalidArgument, flags.csv + ": cannot write: " + std::strerror(errno), ""});
 }
 
 int RunOnce(const BenchFlags& flags) {
   const auto result = RunLoad(flags.load, ConnectorTo(flags.server, flags));
   if (!result) return Report(result.error());
+  if (result->elapsed_s == 0) {
+    std::fprintf(stderr, "sap-client: interrupted before the measurement\n");
+    return kInterrupted;
+  }
   PrintHead();
   PrintLine("answered", result->answered, result->elapsed_s);
   if (result->refused.count() > 0) PrintLine("refused", result->refused, result->elapsed_s);
@@ -88,6 +96,7 @@ int RunOnce(const BenchFlags& flags) {
       "mean time on the server: queue %.1f us, decode %.1f us, solve %.1f us, encode %.1f us\n",
       result->queue_s * 1e6, result->decode_s * 1e6, result->solve_s * 1e6, result->encode_s * 1e6);
   if (const int error = WriteCsv(flags, *result); error != 0) return error;
+  if (flags.load.cancelled->load()) return kInterrupted;
   return result->answered.count() > 0 ? 0 : kNotSolved;
 }
 
@@ -111,12 +120,16 @@ int Compare(const BenchFlags& flags) {
     for (int i = 0; i < 3; ++i) {
       auto result = RunLoad(load, ConnectorTo(addresses[i], flags));
       if (!result) return Report(result.error());
+      if (load.cancelled->load()) break;
       if (result->answered.count() == 0) {
         return Report({ErrorCode::kInternal, "no call was answered by " + addresses[i], ""});
       }
-      all[i].Add(result->answered);
-      elapsed_s[i] += result->elapsed_s;
       results[i] = std::move(*result);
+    }
+    if (load.cancelled->load()) break;  // this round is not complete
+    for (int i = 0; i < 3; ++i) {
+      all[i].Add(results[i].answered);
+      elapsed_s[i] += results[i].elapsed_s;
     }
     const auto ratio = [&](double share) {
       return results[0].answered.Percentile(share) /
@@ -129,18 +142,22 @@ int Compare(const BenchFlags& flags) {
     };
     rate.push_back(calls_per_s(0) / calls_per_s(2));
   }
+  if (p50.empty()) {
+    std::fprintf(stderr, "sap-client: interrupted in the first round\n");
+    return kInterrupted;
+  }
   PrintHead();
   const char* kNames[] = {"server", "echo", "embedded"};
   for (int i = 0; i < 3; ++i) PrintLine(kNames[i], all[i], elapsed_s[i]);
-  std::printf("server / (echo + embedded), median of %d: p50 %.3f, p99 %.3f\n", flags.pairs,
+  std::printf("server / (echo + embedded), median of %zu: p50 %.3f, p99 %.3f\n", p50.size(),
               Median(p50), Median(p99));
-  std::printf("throughput of server / embedded, median of %d: %.3f\n", flags.pairs, Median(rate));
-  return 0;
+  std::printf("throughput of server / embedded, median of %zu: %.3f\n", rate.size(), Median(rate));
+  return load.cancelled->load() ? kInterrupted : 0;
 }
 
 int Bench(BenchFlags flags) {
   for (const std::string& file : flags.files) {
-    auto problem = LoadProblem(file);
+    auto problem = LoadProblem(InputPath(file));
     if (!problem) return Report(problem.error());
     // In a session the previous step is the guess; in other modes a guess would leave little to
     // solve.
@@ -158,6 +175,7 @@ int Bench(BenchFlags flags) {
   }
   flags.load.options = flags.options;
   flags.load.mode = flags.mode;
+  flags.load.cancelled = flags.load.options.call.cancelled = Interrupted();
   return flags.echo.empty() ? RunOnce(flags) : Compare(flags);
 }
 

@@ -32,6 +32,9 @@ void AddAdminCommand(CLI::App* app, Run* run);
 // Prints the code and message of the error to standard error; returns kFailed.
 int Report(const Error& error);
 
+// The path of an input file; "-" is standard input.
+inline std::string InputPath(const std::string& file) { return file == "-" ? "/dev/stdin" : file; }
+
 // Writes a file, gzipped where its name ends with .gz, or to standard output where `path` is empty.
 // Returns the exit code; main reports what standard output did not take.
 int Write(const std::string& text, const std::string& path);

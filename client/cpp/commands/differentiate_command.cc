@@ -18,7 +18,7 @@ struct DifferentiateFlags : SolveFlags {
 };
 
 tl::expected<v1::DifferentiateRequest, Error> ReadRequest(const std::string& path) {
-  const auto text = ReadFile(path);
+  const auto text = ReadFile(InputPath(path));
   if (!text) return tl::unexpected(text.error());
   v1::DifferentiateRequest request;
   if (auto read = JsonToMessage(*text, &request); !read) {

@@ -22,7 +22,7 @@ struct RecordFlags : SolveFlags {
 // Solves one file, records the outcome and counts it.
 int RecordFile(const std::string& file, const RecordFlags& flags, Client* client,
                RecordingWriter* writer, int* records) {
-  const auto problem = LoadProblem(file);
+  const auto problem = LoadProblem(InputPath(file));
   if (!problem) return Report(problem.error());
   const Clock::time_point start = Clock::now();
   const auto solution = client->Solve(*problem, flags.options);

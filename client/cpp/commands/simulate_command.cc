@@ -11,6 +11,7 @@
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
+#include "client/cpp/commands/interrupt.h"
 #include "client/cpp/commands/progress.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/recording.h"
@@ -49,13 +50,14 @@ std::string Caption(const SimulateFlags& flags, const Simulation& simulation,
   return text.data();
 }
 
-// Runs all steps. False: a step had no answer; its error is printed.
+// Runs all steps, or until Ctrl-C. False: a step had no answer; its error is printed.
 bool RunSteps(const SimulateFlags& flags, Simulation* simulation,
               std::vector<StepStatistics>* steps) {
   const auto count = static_cast<int>(std::llround(flags.time_s / flags.step_s));
   Progress progress(flags.scene, flags.time_s, "s");
-  while (simulation->steps_done() < count) {
+  while (simulation->steps_done() < count && !Interrupted()->load()) {
     const auto step = simulation->Step();
+    if (!step && Interrupted()->load()) break;
     if (!step) {
       progress.Clear();
       std::fprintf(stderr, "step %d has no answer\n", simulation->steps_done());
@@ -108,9 +110,10 @@ class SessionSolver {
 
   tl::expected<Solution, Error> Step(const Problem& problem) {
     const auto start = std::chrono::steady_clock::now();
-    auto solution = session_.Step(problem);
+    auto solution = session_.Step(ViewOf(problem), std::nullopt, {.cancelled = Interrupted()});
     const std::chrono::duration<double> duration = std::chrono::steady_clock::now() - start;
-    if (!recording_) return solution;
+    const bool interrupted = !solution && Interrupted()->load();
+    if (!recording_ || interrupted) return solution;
     const auto kept = recording_->Append(problem, options_, solution, duration.count());
     if (!kept) return tl::unexpected(kept.error());
     return solution;
@@ -148,6 +151,7 @@ int Simulate(const SimulateFlags& flags) {
   for (const StepStatistics& step : steps) failed += step.failed_islands > 0;
   PrintSummary(flags, simulation, steps, failed);
   int exit_code = !finished ? kFailed : failed > 0 ? kNotSolved : 0;
+  if (Interrupted()->load()) exit_code = kInterrupted;
   if (const auto closed = solver->Close(); !closed) exit_code = Report(closed.error());
   if (!flags.csv.empty()) {
     exit_code = std::max(exit_code, Write(simulation::StepsAsCsv(steps), flags.csv));

@@ -62,7 +62,7 @@ void PrintTableLine(const std::string& file, const Solution& solution, double ti
 
 // Solves one file and prints its line of the table, or the solution if it is the only file.
 int SolveFile(const std::string& file, const SolveFilesFlags& flags, Client* client) {
-  const auto problem = LoadProblem(file);
+  const auto problem = LoadProblem(InputPath(file));
   if (!problem) return Report(problem.error());
   const Clock::time_point start = Clock::now();
   auto solution = client->Solve(*problem, flags.options);
@@ -96,8 +96,8 @@ int SolveFiles(const SolveFilesFlags& flags) {
 }  // namespace
 
 void AddSolveCommand(CLI::App* app, Run* run) {
-  CLI::App* command =
-      app->add_subcommand("solve", "Solve problem files: JSON or binary, also gzipped");
+  CLI::App* command = app->add_subcommand(
+      "solve", "Solve problem files: JSON or binary, also gzipped; - is standard input");
   const auto flags = std::make_shared<SolveFilesFlags>();
   command->add_option("FILE", flags->files, "Problem files; several give a table")->required();
   command->add_option("--output", flags->output, "File for the solution; default: standard output");

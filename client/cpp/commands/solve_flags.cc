@@ -66,8 +66,8 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags) {
   command->add_flag("--low-latency", flags->connect.low_latency,
                     "Poll for answers, and ask the server to keep processors awake between steps");
   command->add_flag("--allow-mixed-servers", flags->connect.allow_mixed_servers,
-                    "Accept answers of servers that differ in version or instruction set, and so "
-                    "in bits");
+                    "Go on with a session or replay at servers of another version or instruction "
+                    "set, and so with other bits");
   AddCredentialFlags(command, &flags->connect.credentials);
 }
 

@@ -29,11 +29,16 @@ size_t BytesOf(const ContactProblemView& view) {
           2 * view.rows.velocity_index.size() + 6 * view.rows.entries.size());
 }
 
+Outcome SolveAt(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
+                Timeout deadline, BuildPin* pin) {
+  return Await<Outcome>([&](Where where, Done<Outcome> done) {
+    backend->Solve(problem, options, deadline, where, pin, std::move(done));
+  });
+}
+
 Outcome SolveWhole(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
                    Timeout deadline) {
-  return Await<Outcome>([&](Where where, Done<Outcome> done) {
-    backend->Solve(problem, options, deadline, where, std::move(done));
-  });
+  return SolveAt(backend, problem, options, deadline, nullptr);
 }
 
 }  // namespace
@@ -98,9 +103,10 @@ std::optional<Outcome> SolveShards(Backend* backend, const Shards& shards,
                                    const SolveOptions& options, Timeout deadline) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
+  BuildPin pin;
   const auto solve = [&](int shard) -> Outcome {
     const Problem problem = shards.Extract(shard);
-    return SolveWhole(backend, ViewOf(problem), of_shards, deadline);
+    return SolveAt(backend, ViewOf(problem), of_shards, deadline, &pin);
   };
   std::vector<std::future<Outcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {
@@ -115,7 +121,8 @@ std::optional<Outcome> SolveShards(Backend* backend, const Shards& shards,
   for (Outcome& outcome : outcomes) {
     if (outcome) {
       solutions.push_back(std::move(*outcome));
-    } else if (outcome.error().code == ErrorCode::kInvalidArgument) {
+    } else if (outcome.error().code == ErrorCode::kInvalidArgument ||
+               IsOtherBuild(outcome.error())) {
       return std::nullopt;
     } else if (!failure) {
       failure = std::move(outcome);

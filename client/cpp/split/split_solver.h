@@ -32,8 +32,8 @@ class SplitSolver {
              int servers, Timeout deadline, Where where, Done<Backend::SolveOutcome> done);
 
   // The outcome of shards. Nothing if the problem is to be sent whole: there is one server,
-  // splitting would not pay, or the problem is refused, as the error must name the fields of the
-  // whole.
+  // splitting would not pay, the servers that answered are of two builds, or the problem is
+  // refused, as the error must name the fields of the whole.
   std::optional<Backend::SolveOutcome> TrySplit(Backend* backend, const ContactProblemView& problem,
                                                 const SolveOptions& options, int servers,
                                                 Timeout deadline);
@@ -49,7 +49,8 @@ class SplitSolver {
   std::unique_ptr<ForkedThreads> background_;  // null before the first call in the background
 };
 
-// Solves the shards at the same time. As SplitSolver::Solve: nothing if one of them is refused.
+// Solves the shards at the same time. As TrySplit: nothing if one of them is refused, or answered
+// by another build than the others.
 std::optional<Backend::SolveOutcome> SolveShards(Backend* backend, const Shards& shards,
                                                  const SolveOptions& options, Timeout deadline);
 

@@ -12,6 +12,7 @@
 
 #include "client/cpp/client.h"
 #include "client/cpp/transport/call_types.h"
+#include "client/cpp/transport/server_identity.h"
 #include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
@@ -62,8 +63,9 @@ class Backend {
   using Problems = std::span<const ContactProblemView>;
 
   virtual ~Backend() = default;
+  // With a pin, as part of what has one build. It must live until `done`. Null: on its own.
   virtual void Solve(const ContactProblemView& problem, const SolveOptions& options,
-                     Timeout deadline, Where where, Done<SolveOutcome> done) = 0;
+                     Timeout deadline, Where where, BuildPin* pin, Done<SolveOutcome> done) = 0;
   // One outcome per problem.
   virtual void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline,
                           Where where, Done<std::vector<SolveOutcome>> done) = 0;
@@ -84,7 +86,8 @@ class Backend {
                       Done<tl::expected<bool, Error>> done) = 0;
 
   // Requests that were read from files, and are passed on as they are, here.
-  virtual Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) = 0;
+  virtual Status Solve(const v1::SolveRequest& request, BuildPin* pin,
+                       v1::SolveResponse* response) = 0;
   virtual Status Differentiate(const v1::DifferentiateRequest& request,
                                v1::DifferentiateResponse* response) = 0;
 };

@@ -1,5 +1,8 @@
 #include "client/cpp/transport/channel.h"
 
+#include <grpc/grpc.h>
+#include <grpc/support/log.h>
+
 #include <utility>
 
 #include "client/cpp/transport/event_loop.h"
@@ -13,6 +16,19 @@ namespace {
 // After a server has vanished without closing the connection, calls fail within the sum of these.
 constexpr int kKeepalive_ms = 20'000;
 constexpr int kKeepaliveTimeout_ms = 10'000;
+
+// gRPC writes lines of its own about each connection that fails to standard error; errors say what
+// they mean. Programs that use gRPC as well, or ask for more of its log (GRPC_VERBOSITY=info), keep
+// them.
+void SilenceGrpc() {
+  static const bool silenced = [] {
+    gpr_log_verbosity_init();
+    if (grpc_is_initialized() != 0 || gpr_should_log(GPR_LOG_SEVERITY_INFO) != 0) return false;
+    gpr_set_log_function([](gpr_log_func_args*) {});
+    return true;
+  }();
+  static_cast<void>(silenced);
+}
 
 tl::unexpected<Error> InvalidArgument(const std::string& message, const std::string& field) {
   return tl::unexpected(Error{ErrorCode::kInvalidArgument, message, field});
@@ -110,6 +126,7 @@ tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentia
                                          ServerChoice choice) {
   if (Status allowed = CheckFork(); !allowed) return tl::unexpected(allowed.error());
   const SignalsBlocked signals_blocked;
+  SilenceGrpc();
   const bool encrypted = IsEncrypted(credentials);
   if (encrypted && address.kind == Address::Kind::kList && address.host.empty() &&
       credentials.server_name.empty()) {
@@ -120,6 +137,7 @@ tl::expected<Channel, Error> MakeChannel(const Address& address, const Credentia
   const auto made = MakeCredentials(credentials);
   if (!made) return tl::unexpected(made.error());
   Channel channel;
+  channel.encrypted = encrypted;
   const bool has_token = !credentials.token.empty() || !credentials.token_file.empty();
   if (has_token && !encrypted && !address.is_local) {
     return InvalidArgument("the token would be sent unencrypted to " + address.text + "; use TLS",

@@ -20,6 +20,7 @@ namespace sap::client {
 struct Channel {
   std::shared_ptr<grpc::Channel> channel;
   std::shared_ptr<Authorization> authorization;
+  bool encrypted{false};
 };
 
 // Refuses gRPC in a child of fork() whose parent had a channel: the child has none of its threads,

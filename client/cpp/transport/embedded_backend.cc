@@ -286,7 +286,7 @@ class Embedded final : public Backend {
   }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
-             Where where, Done<SolveOutcome> done) override {
+             Where where, BuildPin*, Done<SolveOutcome> done) override {
     Run<SolveOutcome>(where, std::move(done), [=, this]() -> SolveOutcome {
       const CallLimits call = Until(deadline, options.call);
       const auto settings = CheckOptions(options);
@@ -352,7 +352,7 @@ class Embedded final : public Backend {
     Run<tl::expected<bool, Error>>(where, std::move(done), [] { return true; });
   }
 
-  Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
+  Status Solve(const v1::SolveRequest& request, BuildPin*, v1::SolveResponse* response) override {
     return FromEngine(sap::Solve(&engine(), request, response));
   }
   Status Differentiate(const v1::DifferentiateRequest& request,

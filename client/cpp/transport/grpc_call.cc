@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "client/cpp/transport/advice.h"
 #include "client/cpp/transport/loss.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "google/rpc/error_details.pb.h"
@@ -34,6 +35,36 @@ bool WasSent(const grpc::ClientContext& context, std::string_view message) {
     return message.find(text) != std::string_view::npos;
   };
   return is_connected && std::ranges::none_of(kNotSent, says);
+}
+
+const char* NameOf(grpc::StatusCode code) {
+  constexpr std::array kNames{"OK",
+                              "CANCELLED",
+                              "UNKNOWN",
+                              "INVALID_ARGUMENT",
+                              "DEADLINE_EXCEEDED",
+                              "NOT_FOUND",
+                              "ALREADY_EXISTS",
+                              "PERMISSION_DENIED",
+                              "RESOURCE_EXHAUSTED",
+                              "FAILED_PRECONDITION",
+                              "ABORTED",
+                              "OUT_OF_RANGE",
+                              "UNIMPLEMENTED",
+                              "INTERNAL",
+                              "UNAVAILABLE",
+                              "DATA_LOSS",
+                              "UNAUTHENTICATED"};
+  const auto number = static_cast<size_t>(code);
+  return number < kNames.size() ? kNames[number] : "of an unknown number";
+}
+
+// For a status without one.
+std::string TextOf(grpc::StatusCode code) {
+  if (code == grpc::StatusCode::UNIMPLEMENTED) {
+    return "the server at this address does not know the call";
+  }
+  return std::string("the call has ended with the gRPC status ") + NameOf(code) + " and no text";
 }
 
 }  // namespace
@@ -73,7 +104,7 @@ ServerIdentity IdentityIn(const Metadata& metadata) {
   return ParseServerIdentity({identity->second.data(), identity->second.size()});
 }
 
-Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
+Error ToError(const grpc::Status& status, const grpc::ClientContext& context, bool encrypted) {
   Error error{FromCode(status.error_code()), status.error_message(), ""};
   const auto& trailers = context.GetServerTrailingMetadata();
   if (const auto id = trailers.find("x-request-id"); id != trailers.end()) {
@@ -82,7 +113,10 @@ Error ToError(const grpc::Status& status, const grpc::ClientContext& context) {
   error.server = IdentityIn(trailers).boot_id;
   if (error.server.empty() && IsLoss(error, CallKind::kCall)) {
     error.lost_attempts = WasSent(context, error.message) ? 1 : 0;
+    const std::string advice = Advice(error.message, encrypted);
+    if (!advice.empty()) error.message = "no server can be reached: " + advice;
   }
+  if (error.message.empty()) error.message = TextOf(status.error_code());
   google::rpc::Status details;
   if (!details.ParseFromString(status.error_details())) return error;
   for (const auto& detail : details.details()) {

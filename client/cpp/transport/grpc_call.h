@@ -22,6 +22,7 @@ struct CallStart {
   std::shared_ptr<Authorization> authorization;
   CallOptions call{};
   bool high_priority{false};
+  bool encrypted{false};
 
   // Sets in a context what every call needs: the headers, the deadline, and the number of the
   // attempt if an earlier one was lost after it was sent.
@@ -35,13 +36,14 @@ using Metadata = std::multimap<grpc::string_ref, grpc::string_ref>;
 ServerIdentity IdentityIn(const Metadata& metadata);
 
 // The error of a call that has ended with one. Includes field, reason and retry time from the
-// details of the status, request id and server from the trailing metadata, and whether the call was
-// lost after it was sent.
-Error ToError(const grpc::Status& status, const grpc::ClientContext& context);
+// details of the status, request id and server from the trailing metadata, whether the call was
+// lost after it was sent, and advice where there was no connection, with TLS or without.
+Error ToError(const grpc::Status& status, const grpc::ClientContext& context, bool encrypted);
 
-inline Status FromRpcStatus(const grpc::Status& status, const grpc::ClientContext& context) {
+inline Status FromRpcStatus(const grpc::Status& status, const grpc::ClientContext& context,
+                            bool encrypted) {
   if (status.ok()) return {};
-  return tl::unexpected(ToError(status, context));
+  return tl::unexpected(ToError(status, context, encrypted));
 }
 
 }  // namespace sap::client

@@ -97,6 +97,12 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   // The steps have changed.
   void Wake() { events_.Add(); }
 
+  // The next step starts as the first one, at a server of any build.
+  void Reset() {
+    steps_.Reset();
+    build_.Forget();
+  }
+
   // Leaves a stream whose server may have begun with steps that were withdrawn.
   void GiveStreamUp() {
     given_up_ = true;
@@ -204,6 +210,9 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     if (!response_.has_step() || steps_.written() == 0) {
       return tl::unexpected(Error{ErrorCode::kInternal, "the response is not that of a step", ""});
     }
+    if (!client_.allow_mixed_servers) {
+      if (Status taken = build_.Take(ParseServerIdentity(server_)); !taken) return taken;
+    }
     losses_ = lost_attempts_ = 0;
     pauses_.Restart();
     if (response_.credits() > 0) {
@@ -232,8 +241,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
       co_return tl::unexpected(std::move(why));
     }
     call->SetLimit(kNever);
-    const ServerIdentity server = ParseServerIdentity(opened.response.opened().server());
-    const Status checked = client_.build_check->Check(server);
+    const Status checked = build_.Check(ParseServerIdentity(opened.response.opened().server()));
     if (!checked) {
       co_await CloseAside(call);
       co_return tl::unexpected(checked.error());
@@ -243,6 +251,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
 
   void Use(OpenedCall opened) {
     call_ = std::move(opened.call);
+    server_ = opened.response.opened().server();
     // Absent counts as 1.
     max_in_flight_ = static_cast<int>(
         std::clamp(opened.response.opened().max_steps_in_flight(), uint32_t{1}, uint32_t{1} << 20));
@@ -256,10 +265,10 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   }
 
   // Why there is nothing more to read from the call.
-  static Task<Error> Finish(SessionCall* call) {
+  Task<Error> Finish(SessionCall* call) {
     const grpc::Status status = co_await call->Finish();
     Error why{ErrorCode::kUnavailable, "the server has ended the session", "", "ENDED"};
-    if (!status.ok()) why = ToError(status, call->context());
+    if (!status.ok()) why = ToError(status, call->context(), client_.start.encrypted);
     co_return why;
   }
   Task<Error> EndCall() {
@@ -290,6 +299,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     const Clock::time_point until = lost + reconnect_within_;
     // A server that does not answer leaves time for another one.
     Clock::time_point limit = lost + reconnect_within_ / 2;
+    BuildSearch build_search;
     while (true) {
       if (was_open && steps_.unanswered() == 0) co_return Status();  // withdrawn: the next one asks
       const Clock::time_point next = Clock::now() + pauses_.Next();
@@ -301,7 +311,9 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
         Use(*std::move(opened));
         co_return Status();
       }
-      if (!MayRetryToOpen(opened.error(), was_open)) co_return tl::unexpected(opened.error());
+      const bool again = IsOtherBuild(opened.error()) ? build_search.GoesOn(opened.error())
+                                                      : MayRetryToOpen(opened.error(), was_open);
+      if (!again) co_return tl::unexpected(opened.error());
       if (Clock::now() >= limit) limit = until;
     }
   }
@@ -357,7 +369,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     if (call_ != nullptr && closing_ && !is_ending()) {
       if (reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
       const grpc::Status status = co_await call_->Close();
-      closed_ = FromRpcStatus(status, call_->context());
+      closed_ = FromRpcStatus(status, call_->context(), client_.start.encrypted);
       if (!closed_ && IsLoss(closed_.error(), CallKind::kSession)) closed_ = Status();
     } else if (call_ != nullptr) {
       call_->Cancel();
@@ -376,6 +388,8 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   std::optional<Clock::time_point> deadline_;
 
   std::unique_ptr<SessionCall> call_;  // null: lost
+  std::string server_;                 // identity of its server
+  BuildPin build_;                     // of the outcomes
   int max_in_flight_{1};
   int credits_{1};
   bool opening_{true};
@@ -484,7 +498,7 @@ class GrpcSession final : public StepStream {
 
   void Reset() override {
     const std::lock_guard lock(mutex());
-    flow_->steps().Reset();
+    flow_->Reset();
   }
 
   Status Close() override {

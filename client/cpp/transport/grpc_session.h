@@ -6,6 +6,9 @@
 //                           solved -> the other steps, which the server warm-starts
 //                           failed -> the next step with that guess
 //
+// All outcomes are of one build: after the first one, servers of other builds are passed over, and
+// where there are no others the session ends with OTHER_BUILD.
+//
 // A server that announces its shutdown is left before it ends the stream: it gets no further step,
 // and once its steps are answered, the next one goes to a new stream in the same way. Where none
 // leads to another server, the session stays and tries again later.
@@ -29,9 +32,9 @@ namespace sap::client {
 struct SessionResources {
   std::shared_ptr<v1::SolverService::Stub> stub;
   CallStart start;
-  std::shared_ptr<BuildCheck> build_check;
   // After a loss a stream must be open within this time; 0: the session ends with its stream.
   std::chrono::nanoseconds reconnect_within;
+  bool allow_mixed_servers;
   // That serves the session; null: the threads that wait do.
   std::shared_ptr<BackgroundLoop> background;
   bool opens_later;  // see SessionOptions

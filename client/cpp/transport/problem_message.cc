@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/cpp/transport/message_file.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 namespace {
@@ -85,6 +86,15 @@ std::string StripExtraKeys(const std::string& text) {
   return stripped;
 }
 
+// A request in the place of a problem, which it has inside.
+std::string KindOfRequest(const std::string& text) {
+  v1::SolveRequest solve;
+  if (JsonToMessage(text, &solve)) return "SolveRequest";
+  v1::DifferentiateRequest differentiate;
+  if (JsonToMessage(text, &differentiate)) return "DifferentiateRequest";
+  return "";
+}
+
 }  // namespace
 
 tl::expected<v1::ContactProblem, Error> ProblemMessageFromJson(const std::string& text) {
@@ -97,7 +107,9 @@ tl::expected<v1::ContactProblem, Error> ProblemMessageFromJson(const std::string
   }
   v1::ContactProblem message;
   if (auto read = JsonToMessage(StripExtraKeys(text), &message); !read) {
-    return tl::unexpected(read.error());
+    const std::string request = KindOfRequest(text);
+    if (request.empty()) return tl::unexpected(read.error());
+    return InvalidProblem("is a " + request + "; a problem is what its field 'problem' holds");
   }
   return message;
 }

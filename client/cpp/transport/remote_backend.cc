@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "client/cpp/transport/advice.h"
 #include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/event_loop.h"
@@ -98,10 +99,11 @@ class RequestOnArena {
 struct Servers {
   std::shared_ptr<grpc::Channel> channel;
   std::shared_ptr<Authorization> authorization;
-  std::shared_ptr<BuildCheck> build_check;
   std::shared_ptr<v1::SolverService::Stub> solver;
   std::shared_ptr<grpc::health::v1::Health::Stub> health;
   nanoseconds reconnect_within;
+  bool allow_mixed;
+  bool encrypted;
 };
 
 // One call in its attempts.
@@ -115,15 +117,15 @@ class RemoteCall {
              Timeout deadline)
       : servers_(servers),
         events_(events),
-        start_{servers.authorization, call, high_priority},
+        start_{servers.authorization, call, high_priority, servers.encrypted},
         retry_(servers.channel.get(), events, servers.reconnect_within, deadline) {}
 
-  // A call with one response, until it has an outcome.
+  // A call with one response, until it has an outcome. Without a pin (null) any server may answer.
   template <typename Request, typename Response>
-  Task<Status> Unary(StartCall<Request, Response> start, const Request& request,
-                     Response* response) {
+  Task<Status> Unary(StartCall<Request, Response> start, const Request& request, Response* response,
+                     BuildPin* pin) {
     while (true) {
-      Status status = co_await Attempt(start, request, response);
+      Status status = co_await Attempt(start, request, response, pin);
       if (status) co_return status;
       const bool again = co_await retry_.After(&status.error());
       if (!again) co_return status;
@@ -132,16 +134,16 @@ class RemoteCall {
 
   Task<Status> Stream(const v1::StreamBatchRequest& request, const Client::BatchSink& sink) {
     PendingProblems pending(request);
+    BuildPin pin;
     while (true) {
-      Status status = co_await StreamPending(&pending, sink);
+      Status status = co_await StreamPending(&pending, sink, &pin);
       if (status && !pending.empty()) {
         co_return tl::unexpected(Error{
             ErrorCode::kInternal, "the batch has ended without an outcome for each problem", ""});
       }
-      if (status || events_->cancelled() || !IsLoss(status.error(), CallKind::kCall)) {
-        co_return status;
-      }
-      if (pending.empty()) co_return Status();
+      if (status) co_return status;
+      if (events_->cancelled()) co_return status;
+      if (pending.empty() && IsLoss(status.error(), CallKind::kCall)) co_return Status();
       const bool again = co_await retry_.After(&status.error());
       if (!again) co_return status;
       pending.Narrow();
@@ -158,7 +160,7 @@ class RemoteCall {
     const CancelledWithEvents cancelled(events_, &context);
     const auto call = servers_.health->AsyncCheck(&context, request, events_->queue());
     const grpc::Status status = co_await Finish(call.get(), &response);
-    const Status checked = Checked(status, context, /*checks_build=*/false);
+    const Status checked = Checked(status, context);
     if (!checked) co_return tl::unexpected(checked.error());
     co_return response.status() == grpc::health::v1::HealthCheckResponse::SERVING;
   }
@@ -175,17 +177,20 @@ class RemoteCall {
 
   template <typename Request, typename Response>
   Task<Status> Attempt(StartCall<Request, Response> start, const Request& request,
-                       Response* response) {
+                       Response* response, BuildPin* pin) {
     grpc::ClientContext context;
     start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
     const CancelledWithEvents cancelled(events_, &context);
     const auto call = (servers_.solver.get()->*start)(&context, request, events_->queue());
     const grpc::Status status = co_await Finish(call.get(), response);
-    co_return Checked(status, context);
+    Status checked = Checked(status, context);
+    if (checked && pin != nullptr) checked = Take(context.GetServerTrailingMetadata(), pin);
+    co_return checked;
   }
 
   // One attempt to get the pending outcomes.
-  Task<Status> StreamPending(PendingProblems* pending, const Client::BatchSink& sink) {
+  Task<Status> StreamPending(PendingProblems* pending, const Client::BatchSink& sink,
+                             BuildPin* pin) {
     grpc::ClientContext context;
     start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
     const CancelledWithEvents cancelled(events_, &context);
@@ -203,7 +208,7 @@ class RemoteCall {
       if (!operation.ok) break;
       if (!is_checked) {
         // The end of the stream would be too late for outcomes that should not be seen.
-        refused = servers_.build_check->Check(IdentityIn(context.GetServerInitialMetadata()));
+        refused = Take(context.GetServerInitialMetadata(), pin);
         is_checked = true;
       }
       if (!refused) break;
@@ -227,14 +232,18 @@ class RemoteCall {
     sink(static_cast<int>(*index), FromMessage(response.outcome()));
   }
 
-  Status Checked(const grpc::Status& status, const grpc::ClientContext& context,
-                 bool checks_build = true) {
+  Status Take(const Metadata& metadata, BuildPin* pin) const {
+    const ServerIdentity server = IdentityIn(metadata);
+    if (!servers_.allow_mixed) return pin->Take(server);
+    pin->TakeAny(server);
+    return {};
+  }
+
+  Status Checked(const grpc::Status& status, const grpc::ClientContext& context) const {
     if (!status.ok() && events_->cancelled()) {
       return tl::unexpected(CallCancelled());
     }
-    if (!status.ok()) return tl::unexpected(ToError(status, context));
-    if (!checks_build) return {};
-    return servers_.build_check->Check(IdentityIn(context.GetServerTrailingMetadata()));
+    return FromRpcStatus(status, context, start_.encrypted);
   }
 
   const Servers servers_;
@@ -251,10 +260,11 @@ class Remote final : public Backend {
       : low_latency_(options.low_latency),
         servers_{.channel = channel.channel,
                  .authorization = std::move(channel.authorization),
-                 .build_check = std::make_shared<BuildCheck>(options.allow_mixed_servers),
                  .solver = v1::SolverService::NewStub(channel.channel),
                  .health = grpc::health::v1::Health::NewStub(channel.channel),
-                 .reconnect_within = std::min<nanoseconds>(options.reconnect_within, kLongestTime)},
+                 .reconnect_within = std::min<nanoseconds>(options.reconnect_within, kLongestTime),
+                 .allow_mixed = options.allow_mixed_servers,
+                 .encrypted = channel.encrypted},
         running_(std::make_shared<RunningCalls>(options.low_latency)) {}
 
   ~Remote() override {
@@ -267,12 +277,14 @@ class Remote final : public Backend {
   }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
-             Where where, Done<SolveOutcome> done) override {
+             Where where, BuildPin* pin, Done<SolveOutcome> done) override {
     RequestOnArena<v1::SolveRequest> request;
     client::ToMessage(problem, request->mutable_problem());
     client::ToMessage(options, request->mutable_options());
+    CallParameters parameters{options, deadline, where};
+    parameters.pin = pin;
     Call<v1::SolveResponse>(
-        &Stub::AsyncSolve, std::move(request), {options, deadline, where},
+        &Stub::AsyncSolve, std::move(request), parameters,
         [](const Status& status, const v1::SolveResponse& response) {
           return AnswerOf(status, response, OutcomeOf);
         },
@@ -354,9 +366,11 @@ class Remote final : public Backend {
     const nanoseconds within = session_options.reconnect_within.value_or(servers_.reconnect_within);
     return OpenGrpcSession(
         {.stub = servers_.solver,
-         .start = {servers_.authorization, options.call},
-         .build_check = servers_.build_check,
+         .start = {.authorization = servers_.authorization,
+                   .call = options.call,
+                   .encrypted = servers_.encrypted},
          .reconnect_within = std::min<nanoseconds>(within, kLongestTime),
+         .allow_mixed_servers = servers_.allow_mixed,
          .background = session_options.background ? running_->background() : nullptr,
          .opens_later = session_options.opens_later},
         request, deadline);
@@ -391,12 +405,13 @@ class Remote final : public Backend {
         std::move(done));
   }
 
-  Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
-    return Forward(&Stub::AsyncSolve, request, response);
+  Status Solve(const v1::SolveRequest& request, BuildPin* pin,
+               v1::SolveResponse* response) override {
+    return Forward(&Stub::AsyncSolve, request, pin, response);
   }
   Status Differentiate(const v1::DifferentiateRequest& request,
                        v1::DifferentiateResponse* response) override {
-    return Forward(&Stub::AsyncDifferentiate, request, response);
+    return Forward(&Stub::AsyncDifferentiate, request, nullptr, response);
   }
 
  private:
@@ -412,6 +427,7 @@ class Remote final : public Backend {
     Timeout deadline;
     Where where;
     bool high{false};
+    BuildPin* pin{nullptr};  // null: any server may answer
   };
 
   Status Allowed(const CallOptions& call) const {
@@ -445,7 +461,7 @@ class Remote final : public Backend {
           RemoteCall call(servers, events, parameters.context, parameters.high,
                           parameters.deadline);
           auto* response = request.template MakeResponse<Response>();
-          const Status status = co_await call.Unary(start, *request, response);
+          const Status status = co_await call.Unary(start, *request, response, parameters.pin);
           co_return convert(status, *response);
         },
         std::move(done), start, std::move(request), std::move(convert));
@@ -453,10 +469,11 @@ class Remote final : public Backend {
 
   template <typename Request, typename Response>
   Status Forward(RemoteCall::StartCall<Request, Response> start, const Request& request,
-                 Response* response) {
+                 BuildPin* pin, Response* response) {
     return Await<Status>([&](Where where, Done<Status> done) {
       CallParameters parameters{CallOptions(), std::nullopt, where};
       parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
+      parameters.pin = pin;
       RequestOnArena<Request> copy;
       *copy = request;
       Call<Response>(
@@ -497,7 +514,10 @@ std::string Explain(const Address& address, const Credentials& credentials) {
   }
   const grpc::Status status = watch->Finish();
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) return "";
-  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) return "; " + status.error_message();
+  if (status.error_code() == grpc::StatusCode::UNAVAILABLE) {
+    const std::string advice = Advice(status.error_message(), channel->encrypted);
+    return "; " + (advice.empty() ? status.error_message() : advice);
+  }
   return std::string("; health: ") + Name(FromCode(status.error_code())) + " " +
          status.error_message();
 }

@@ -43,10 +43,16 @@ Timeout Retry::left() const {
   return *deadline_ - Clock::now();
 }
 
-Task<bool> Retry::After(Error* error) {
-  if (events_->cancelled() || !IsLoss(*error, CallKind::kCall)) co_return false;
+bool Retry::MayRepeat(Error* error) {
+  if (events_->cancelled()) return false;
+  if (IsOtherBuild(*error)) return build_search_.GoesOn(*error);
+  if (!IsLoss(*error, CallKind::kCall)) return false;
   error->lost_attempts = lost_attempts_ += error->lost_attempts;
-  if (within_ <= Clock::duration::zero() || lost_attempts_ >= kMaxLostAttempts) co_return false;
+  return lost_attempts_ < kMaxLostAttempts;
+}
+
+Task<bool> Retry::After(Error* error) {
+  if (!MayRepeat(error) || within_ <= Clock::duration::zero()) co_return false;
   const Clock::time_point lost = Clock::now();
   if (!until_) until_ = std::min(lost + within_, deadline_.value_or(kNever));
   const Clock::time_point next = lost + pauses_.Next();
@@ -80,6 +86,7 @@ Task<bool> Retry::AwaitConnection() {
 
 void Retry::Restart() {
   until_.reset();
+  build_search_ = {};
   pauses_.Restart();
 }
 

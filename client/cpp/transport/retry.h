@@ -11,6 +11,7 @@
 
 #include "client/cpp/transport/call_types.h"
 #include "client/cpp/transport/event_loop.h"
+#include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/task.h"
 
 namespace sap::client {
@@ -42,8 +43,9 @@ class Retry {
   // For the next attempt: the time until the deadline.
   Timeout left() const;
 
-  // After an attempt: whether to make another one. Waits for its time and for a connection. Writes
-  // the lost attempts so far into the error.
+  // After an attempt that was lost, or answered by a server of another build: whether to make
+  // another one. Waits for its time and for a connection. Writes the lost attempts so far into the
+  // error.
   Task<bool> After(Error* error);
   int lost_attempts() const { return lost_attempts_; }
 
@@ -54,6 +56,7 @@ class Retry {
   void ForgetLostAttempts() { lost_attempts_ = 0; }
 
  private:
+  bool MayRepeat(Error* error);
   Task<bool> AwaitConnection();
 
   grpc::Channel* const channel_;
@@ -62,6 +65,7 @@ class Retry {
   std::optional<Clock::time_point> deadline_;
   std::optional<Clock::time_point> until_;  // absent: nothing was lost
   int lost_attempts_{0};
+  BuildSearch build_search_;
   RetryPauses pauses_;
 };
 

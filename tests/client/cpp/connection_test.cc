@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <map>
 
 #include "client/cpp/client.h"
 #include "client/cpp/transport/authorization.h"
@@ -98,6 +99,25 @@ TEST(HeadersTest, AnErrorHasTheNameOfItsCall) {
   EXPECT_EQ(client::FieldIndex({.field = "a[x]"}), -1);
 }
 
+// Also where who ended the call gave none.
+TEST(ErrorTextTest, AnErrorAlwaysHasAText) {
+  ScriptedServer server("0.2.0 x86-64-v3 00000000000000aa");
+  auto client = Client::Connect(server.address(), {.connect_timeout = kLong});
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  for (const auto& [code, text] : std::map<grpc::StatusCode, std::string>{
+           {grpc::StatusCode::NOT_FOUND,
+            "the call has ended with the gRPC status NOT_FOUND and no text"},
+           {grpc::StatusCode::UNAUTHENTICATED,
+            "the call has ended with the gRPC status UNAUTHENTICATED and no text"},
+           {grpc::StatusCode::UNIMPLEMENTED,
+            "the server at this address does not know the call"}}) {
+    server.EndNext({.code = code, .with_identity = true, .message = ""});
+    const auto solved = client->Solve(Problem());
+    ASSERT_FALSE(solved.has_value());
+    EXPECT_EQ(solved.error().message, text);
+  }
+}
+
 // The first call connects.
 TEST(LazyConnectionTest, AServerMayStartAfterItsClients) {
   const TemporaryDirectory directory;
@@ -139,7 +159,7 @@ TEST(LazyConnectionTest, TheReasonWhyNoServerAnswersIsInTheError) {
   RequestHandler handler(config);
   const auto server = GrpcServer::Start(config, &handler);
   ASSERT_TRUE(server.has_value()) << server.error();
-  EXPECT_THAT(message_of((*server)->address(), true), HasSubstr("andshake failed"));
+  EXPECT_THAT(message_of((*server)->address(), true), HasSubstr("does not speak TLS"));
 }
 
 // The child has the descriptors of its parent, but none of its threads.

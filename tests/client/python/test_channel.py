@@ -128,13 +128,18 @@ def test_call_without_the_token_is_refused(secure_address: str, tls: sap.Tls) ->
             secure.session()
 
 
-def test_call_to_an_untrusted_server_fails(secure_address: str) -> None:
-    stranger = sap.Tls(root_certificates=trustme.CA().cert_pem.bytes())
+@pytest.mark.parametrize("encrypted", [True, False])
+def test_call_to_a_server_with_other_tls_says_what_to_do(
+    secure_address: str, encrypted: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    stranger = encrypted and sap.Tls(root_certificates=trustme.CA().cert_pem.bytes())
+    said = "an authority that is not trusted" if encrypted else "without TLS: it may want it"
     with (
         sap.connect(secure_address, tls=stranger, reconnect_within=0) as secure,
-        pytest.raises(sap.Unavailable),
+        pytest.raises(sap.Unavailable, match=said),
     ):
         secure.info()
+    assert capfd.readouterr() == ("", "")
 
 
 def test_missing_certificate_is_named(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ Fleet::Fleet(double lame_duck_s, const std::vector<std::string>& flags)
     : flags_({"--threads", "1", "--lame-duck-s", std::to_string(lame_duck_s), "--tls-cert",
               certificate_.certificate, "--tls-key", certificate_.key, "--token-file", Tokens()}) {
   flags_.insert(flags_.end(), flags.begin(), flags.end());
-  for (int server = 0; server < kServers; ++server) servers_[server] = Start(server);
+  for (int server = 0; server < kServers; ++server)
+    servers_[server] = Start(server, SAP_SERVER_BINARY);
 }
 
 client::ConnectOptions Fleet::Options() const {
@@ -45,20 +46,20 @@ client::ConnectOptions Fleet::Options() const {
   return options;
 }
 
-void Fleet::Restart(int server, int signal) {
+void Fleet::Restart(int server, int signal, const std::string& program) {
   servers_[server]->Signal(signal);
   const ProcessResult result = servers_[server]->Wait();
   if (signal == SIGTERM) {
     EXPECT_EQ(result.exit_code, 0) << result.err;
   }
-  servers_[server] = Start(server);
+  servers_[server] = Start(server, program);
 }
 
-std::unique_ptr<ServerProcess> Fleet::Start(int server) const {
+std::unique_ptr<ServerProcess> Fleet::Start(int server, const std::string& program) const {
   std::vector<std::string> flags{"--listen", address(server), "--metrics-listen",
                                  ReadyAddress(server)};
   flags.insert(flags.end(), flags_.begin(), flags_.end());
-  return std::make_unique<ServerProcess>(flags);
+  return std::make_unique<ServerProcess>(flags, std::vector<std::string>(), program);
 }
 
 std::string Fleet::Tokens() const {

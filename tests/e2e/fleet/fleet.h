@@ -38,8 +38,8 @@ class Fleet {
   const CertificateFiles& certificate() const { return certificate_; }
   client::ConnectOptions Options() const;
 
-  // Ends the server by the signal and starts another one on its address.
-  void Restart(int server, int signal);
+  // Ends the server by the signal and starts another one on its address: this program.
+  void Restart(int server, int signal, const std::string& program = SAP_SERVER_BINARY);
 
   int Solved(int server) const { return ProblemsSolved(ReadyAddress(server)); }
 
@@ -48,7 +48,7 @@ class Fleet {
   std::string ReadyAddress(int server) const {
     return Host(server) + ":" + std::to_string(ready_port_);
   }
-  std::unique_ptr<ServerProcess> Start(int server) const;
+  std::unique_ptr<ServerProcess> Start(int server, const std::string& program) const;
   std::string Tokens() const;
 
   TemporaryDirectory directory_;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
+#include <grpc/status.h>
 #include <grpc/support/log.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -114,6 +116,28 @@ TEST_F(CallLogTest, TheLevelSaysWhichCallsAreLogged) {
   const auto lines = Lines(1);
   ASSERT_EQ(lines.size(), 1u);
   EXPECT_EQ(lines[0]["message"], "heard");
+}
+
+// Those of clients are no warnings to an operator, who may have chosen to see no more than these.
+TEST_F(CallLogTest, FaultsOfClientsAreInformation) {
+  const std::map<int, std::string> levels{
+      {GRPC_STATUS_INVALID_ARGUMENT, "info"}, {GRPC_STATUS_UNAUTHENTICATED, "info"},
+      {GRPC_STATUS_UNIMPLEMENTED, "info"},    {GRPC_STATUS_DEADLINE_EXCEEDED, "warning"},
+      {GRPC_STATUS_INTERNAL, "warning"},      {GRPC_STATUS_RESOURCE_EXHAUSTED, "warning"}};
+  for (const auto& [code, level] : levels) log_->Call({.method = Method::kSolve, .code = code});
+  const auto lines = Lines(levels.size());
+  ASSERT_EQ(lines.size(), levels.size());
+  size_t i = 0;
+  for (const auto& [code, level] : levels) EXPECT_EQ(lines[i++]["level"], level) << code;
+  log_->SetLevel(LogLevel::kWarning);
+  for (const auto& [code, level] : levels) EXPECT_EQ(log_->Wants(code, 10), level == "warning");
+}
+
+TEST_F(CallLogTest, TimesHaveMicroseconds) {
+  log_->Call({.method = Method::kSolve, .duration_s = 0.00035314599999999996});
+  const auto lines = Lines(1);
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0]["duration_ms"].dump(), "0.353");
 }
 
 // Whoever can connect can fail calls, so their lines are limited, and those of other codes are not.

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -60,10 +61,8 @@ v1::SolveRequest Unsolved() {
 class RequestRecorderTest : public testing::Test {
  protected:
   void Start(Rule rule, int64_t max_bytes = 1 << 20) {
-    RecordingConfig config{.directory = directory_ / "new" / "recordings",
-                           .rule = rule,
-                           .slower_than_s = 1e-9,
-                           .max_bytes = max_bytes};
+    RecordingConfig config{
+        .directory = directory_ / "", .rule = rule, .slower_than_s = 1e-9, .max_bytes = max_bytes};
     recorder_ = std::make_unique<RequestRecorder>([this](const std::string& message) {
       const std::lock_guard lock(mutex_);
       log_ += message + "\n";
@@ -250,11 +249,20 @@ TEST_F(RequestRecorderTest, ALinkInThePlaceOfARecordingIsNotFollowed) {
   EXPECT_EQ(std::filesystem::file_size(victim), 7u);
 }
 
-TEST_F(RequestRecorderTest, ADirectoryThatCannotBeMadeIsAnError) {
+// A mistyped one would fill the wrong disk.
+TEST_F(RequestRecorderTest, ADirectoryThatDoesNotExistIsAnErrorAndIsNotMade) {
   RequestRecorder recorder([](const std::string&) {});
-  const auto path = recorder.Begin({.directory = "/dev/full/recordings"});
-  ASSERT_FALSE(path.has_value());
-  EXPECT_THAT(path.error(), HasSubstr("cannot record to /dev/full/recordings"));
+  const std::filesystem::path absent = directory_ / "absent";
+  for (const auto& [directory, why] : std::map<std::filesystem::path, std::string>{
+           {absent, "No such file or directory"},
+           {absent / "deeper", "No such file or directory"},
+           {"/dev/full", "it is not a directory"},
+           {"/dev/full/recordings", "Not a directory"}}) {
+    const auto path = recorder.Begin({.directory = directory});
+    ASSERT_FALSE(path.has_value());
+    EXPECT_EQ(path.error(), "cannot record to " + directory.string() + ": " + why);
+  }
+  EXPECT_FALSE(std::filesystem::exists(absent));
 }
 
 // Many threads hand over at once, and nothing is lost or torn.

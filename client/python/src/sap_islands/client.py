@@ -47,9 +47,10 @@ def connect(
         token: Bearer token sent with every call; needs TLS, loopback addresses or a Unix socket.
         reconnect_within: How long lost calls are repeated and lost sessions look for a server [s];
             0: never. All calls are idempotent.
-        allow_mixed_servers: Whether answers may come from servers of different versions or
-            instruction sets, so that bits may differ; otherwise those that are not of the build of
-            the first one are refused.
+        allow_mixed_servers: Whether the outcomes of one session or stream may come from servers of
+            different versions or instruction sets, so that bits may differ; otherwise it ends with
+            `FailedPrecondition`, reason "OTHER_BUILD", where no server of the build of its first
+            outcome is left. Each other call is answered by one server of any build.
         server_arguments: Further command-line arguments of the server of "embedded:process".
         threads: That work on one problem of "embedded:"; None: all that the process may use.
 

@@ -23,7 +23,7 @@ class SplitBitsTest : public testing::Test {
  protected:
   Solution SolveWhole(const Problem& problem, const SolveOptions& options) {
     auto solved = Await<Backend::SolveOutcome>([&](Where where, auto done) {
-      backend_->Solve(ViewOf(problem), options, std::nullopt, where, std::move(done));
+      backend_->Solve(ViewOf(problem), options, std::nullopt, where, nullptr, std::move(done));
     });
     EXPECT_TRUE(solved.has_value()) << solved.error().message;
     return *std::move(solved);

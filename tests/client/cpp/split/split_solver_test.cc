@@ -23,14 +23,14 @@ using test::Stacks;
 class CountedBackend final : public Backend {
  public:
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
-             Where where, Done<SolveOutcome> done) override {
+             Where where, BuildPin* pin, Done<SolveOutcome> done) override {
     const int call = solves++;
     {
       const std::lock_guard lock(mutex_);
       deadlines.push_back(deadline);
     }
     if (failure && call == failed_call) return done(tl::unexpected(*failure));
-    engine_->Solve(problem, options, deadline, where, std::move(done));
+    engine_->Solve(problem, options, deadline, where, pin, std::move(done));
   }
   void Info(const CallOptions&, Timeout deadline, Where,
             Done<tl::expected<ServerInfo, Error>> done) override {
@@ -67,8 +67,9 @@ class CountedBackend final : public Backend {
   void Health(const CallOptions&, Where, Done<tl::expected<bool, Error>>) override {
     ADD_FAILURE();
   }
-  Status Solve(const v1::SolveRequest& request, v1::SolveResponse* response) override {
-    return engine_->Solve(request, response);
+  Status Solve(const v1::SolveRequest& request, BuildPin* pin,
+               v1::SolveResponse* response) override {
+    return engine_->Solve(request, pin, response);
   }
   Status Differentiate(const v1::DifferentiateRequest& request,
                        v1::DifferentiateResponse* response) override {
@@ -156,6 +157,14 @@ TEST_F(SplitSolverTest, AProblemThatBreaksARuleIsAskedForAsAWhole) {
 TEST_F(SplitSolverTest, WhatOneShardIsRefusedForIsAskedOfTheWhole) {
   backend_.failed_call = 1;
   backend_.failure = Error{ErrorCode::kInvalidArgument, "bodies.mass[3] ...", "bodies.mass[3]"};
+  EXPECT_FALSE(Solve("a:1,b:2,c:3", kServersOfAddress).has_value());
+}
+
+// Servers that are being upgraded may have two builds: one of them solves the whole.
+TEST_F(SplitSolverTest, WhatServersOfTwoBuildsAnsweredIsAskedOfTheWhole) {
+  BuildPin pin("0.2.0 x86-64-v3");
+  backend_.failed_call = 1;
+  backend_.failure = pin.Take({.build = "0.3.0 x86-64-v3", .boot_id = "aa"}).error();
   EXPECT_FALSE(Solve("a:1,b:2,c:3", kServersOfAddress).has_value());
 }
 
