@@ -29,12 +29,12 @@ inline int EditDistance(std::string_view a, std::string_view b) {
 // it knows all. CLI11 names no word in the place of a subcommand, and suggests nothing.
 inline std::string UnknownArgument(const CLI::App& app) {
   std::vector<std::string> flags;
-  const CLI::App* parsed = &app;
+  const CLI::App* parsed = &app;  // what has the unknown argument, or the last subcommand
   while (true) {
     for (const CLI::Option* option : parsed->get_options()) {
       for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
     }
-    if (parsed->get_subcommands().empty()) break;
+    if (!parsed->remaining().empty() || parsed->get_subcommands().empty()) break;
     parsed = parsed->get_subcommands().front();
   }
   if (parsed->remaining().empty()) return "";

@@ -232,7 +232,7 @@ TEST_F(ReplayTest, WhatADeadlineHasCutIsReplayedByItsIterationCounts) {
   int swept = 0;
   {
     RequestRecorder recorder([](const std::string&) {});
-    path = recorder.Begin({.directory = directory_ / "server"}).value();
+    path = recorder.Begin({.directory = directory_ / ""}).value();
     ServerConfig config;
     config.threads = 2;
     test::BlockingHandler handler(config, &recorder);

@@ -132,7 +132,7 @@ TEST_F(SessionBitsTest, SolvedAgainFromARecording) {
   std::string path;
   {
     RequestRecorder recorder([](const std::string&) {});
-    path = recorder.Begin({.directory = directory / "recordings"}).value();
+    path = recorder.Begin({.directory = directory / ""}).value();
     const test::Server server("tcp:", Config(2), &recorder);
     Client client = server.Connect();
     EXPECT_EQ(Ahead(&client, *problems_), *expected_);

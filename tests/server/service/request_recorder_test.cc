@@ -129,7 +129,7 @@ TEST_F(RequestRecorderTest, TheRulesSelect) {
   EXPECT_EQ(records[1].outcome().solution().islands().status(0), v1::ISLAND_STATUS_ITERATION_LIMIT);
 
   const RecordingConfig slower{
-      .directory = directory_ / "slower", .rule = Rule::kSlower, .slower_than_s = 0.5};
+      .directory = directory_ / "", .rule = Rule::kSlower, .slower_than_s = 0.5};
   RequestRecorder recorder([](const std::string&) {});
   ASSERT_TRUE(recorder.Begin(slower).has_value());
   EXPECT_FALSE(recorder.Wants(/*failed=*/true, 0.5));
