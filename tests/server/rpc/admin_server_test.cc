@@ -119,7 +119,7 @@ TEST_F(AdminServerTest, TheLogLevelIsSetWhileTheServerRuns) {
 
 TEST_F(AdminServerTest, ARecordingIsBegunAndEndedWhileTheServerRuns) {
   std::string path, ended;
-  EXPECT_TRUE(SetRecording((directory_ / "r").string(), &path).ok());
+  EXPECT_TRUE(SetRecording((directory_ / "").string(), &path).ok());
   EXPECT_TRUE(recorder_.Wants(false, 0));
   EXPECT_TRUE(std::filesystem::exists(path)) << path;
   EXPECT_TRUE(SetRecording("", &ended).ok());
@@ -133,8 +133,9 @@ TEST_F(AdminServerTest, ARecordingIsBegunAndEndedWhileTheServerRuns) {
 }
 
 TEST_F(AdminServerTest, TheAddressServesNothingElse) {
-  EXPECT_EQ(test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "").error_code(),
-            grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status status = test::CallByName(channel_, "/sap.v1.SolverService/GetServerInfo", "");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_THAT(status.error_message(), testing::HasSubstr("--admin-listen"));
 }
 
 }  // namespace
