@@ -109,7 +109,7 @@ TEST_F(MixedServersTest, IndependentCallsTakeEachOfThem) {
   }
 }
 
-// Calls and sessions that lose their server once they have a part of their answers.
+// Sessions that lose their server, before an outcome or after it.
 class InterruptedTest : public MixedServersTest {
  protected:
   // Through the link, which leads to the old server first.
@@ -203,21 +203,6 @@ TEST_F(MixedServersTest, ABatchStreamGoesOnAtAServerOfItsBuild) {
   const bool began_at_old = old_.batch_sizes().size() == 2;
   EXPECT_THAT((began_at_old ? old_ : newer_).batch_sizes(), ElementsAre(3, 2));
   EXPECT_THAT((began_at_old ? newer_ : old_).batch_sizes(), ElementsAre(2));
-}
-
-TEST_F(InterruptedTest, ABatchStreamWithOutcomesEndsWhereOtherBuildsAreLeft) {
-  auto client = Client::Connect(link_.address(), {.connect_timeout = kLong});
-  ASSERT_TRUE(client.has_value()) << client.error().message;
-  old_.EndNext({.code = grpc::StatusCode::UNAVAILABLE, .after = 1});
-  int outcomes = 0;
-  const Status status =
-      client->StreamBatch(std::vector<Problem>(3), {}, [&](int, const Client::SolveOutcome&) {
-        ++outcomes;
-        LeadTo(newer_);
-      });
-  ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().reason, "OTHER_BUILD") << status.error().message;
-  EXPECT_EQ(outcomes, 1);
 }
 
 }  // namespace
