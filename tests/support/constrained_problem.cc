@@ -197,7 +197,8 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   const long double period = dt + ValueAt(law.relaxation_time, i, 0);
   const double mu = law.friction[i];
   ExactContact contact;
-  contact.law = static_cast<ContactLaw>(law.law.empty() ? 1 : law.law[i]);
+  const bool has_law = !law.law.empty() && law.law[i] != 0;
+  contact.law = has_law ? static_cast<ContactLaw>(law.law[i]) : ContactLaw::kSap;
   contact.mu << mu, ValueAt(law.friction_2, i, mu), 0, ValueAt(law.rolling_friction, 2 * i, 0),
       ValueAt(law.rolling_friction, 2 * i + 1, 0), ValueAt(law.torsional_friction, i, 0);
   const Vector3d target =
