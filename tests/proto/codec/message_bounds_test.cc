@@ -6,6 +6,7 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,6 +26,12 @@ EngineLimits Limits() {
   EngineLimits limits;
   limits.max_batch_problems = 20;
   limits.max_derivatives = 10;
+  limits.problem = {.max_trees = 3,
+                    .max_tree_dofs = 7,
+                    .max_contacts = 5,
+                    .max_rows = 11,
+                    .max_row_entries = 13,
+                    .max_row_pairs = 4};
   return limits;
 }
 
@@ -82,6 +89,28 @@ bool Multiplies(const FieldDescriptor& field) {
          (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING && field.is_repeated());
 }
 
+bool IsArray(const FieldDescriptor& field) { return field.is_packable(); }
+
+// A value of an array on the wire: zero.
+std::string ZeroOf(const FieldDescriptor& field) {
+  switch (field.type()) {
+    case FieldDescriptor::TYPE_DOUBLE:
+      return std::string(8, '\0');
+    case FieldDescriptor::TYPE_FIXED32:
+    case FieldDescriptor::TYPE_SFIXED32:
+      return std::string(4, '\0');
+    default:
+      EXPECT_EQ(field.type(), FieldDescriptor::TYPE_ENUM) << field.full_name();
+      return std::string(1, '\0');
+  }
+}
+
+// The field alone in a request.
+std::string Wrap(const Path& path, std::string bytes) {
+  for (size_t i = path.size() - 1; i > 0; --i) bytes = Field(path[i - 1]->number(), bytes);
+  return bytes;
+}
+
 TEST(MessageBoundsTest, EveryFieldThatMultipliesMemoryHasABound) {
   std::set<std::string> seen;
   for (const Descriptor* request : Requests()) {
@@ -95,8 +124,7 @@ TEST(MessageBoundsTest, EveryFieldThatMultipliesMemoryHasABound) {
       const int64_t most = *MessageBounds::MostElements(field, Limits());
       seen.insert(field.full_name());
       for (const int64_t more : {0, 1}) {
-        std::string bytes = Repeat(Field(field.number()), most + more);
-        for (size_t i = path.size() - 1; i > 0; --i) bytes = Field(path[i - 1]->number(), bytes);
+        const std::string bytes = Wrap(path, Repeat(Field(field.number()), most + more));
         const EngineStatus checked = Check(request, bytes);
         ASSERT_EQ(checked.has_value(), more == 0) << request->name() << " " << field.full_name();
         if (checked) continue;
@@ -111,6 +139,60 @@ TEST(MessageBoundsTest, EveryFieldThatMultipliesMemoryHasABound) {
           {"sap.v1.SolveBatchRequest.problems", "sap.v1.StreamBatchRequest.problems",
            "sap.v1.DifferentiateBatchRequest.requests", "sap.v1.DifferentiateRequest.cotangents",
            "sap.v1.DifferentiateRequest.tangents", "google.protobuf.FieldMask.paths"}));
+}
+
+// In one piece, in two, and value by value.
+TEST(MessageBoundsTest, EveryArrayHasAsManyValuesAsAnyProblemWithinTheLimits) {
+  std::map<std::string, int64_t> bounds;
+  for (const Descriptor* request : Requests()) {
+    std::vector<Path> paths;
+    Collect(request, {}, &paths);
+    for (const Path& path : paths) {
+      const FieldDescriptor& field = *path.back();
+      if (!IsArray(field)) continue;
+      const auto most = MessageBounds::MostElements(field, Limits());
+      ASSERT_TRUE(most.has_value()) << field.full_name() << " has no bound";
+      bounds[field.full_name()] = *most;
+      const std::string zero = ZeroOf(field);
+      const auto packed = [&](int64_t values) {
+        return Field(field.number(), Repeat(zero, values));
+      };
+      const uint64_t wire = zero.size() == 8 ? 1 : (zero.size() == 4 ? 5 : 0);
+      const std::string single = Varint(static_cast<uint64_t>(field.number()) << 3 | wire) + zero;
+      for (const std::string& full : {packed(*most), packed(*most / 2) + packed((*most + 1) / 2)}) {
+        EXPECT_TRUE(Check(request, Wrap(path, full)).has_value()) << field.full_name();
+        for (const std::string& more : {packed(1), single}) {
+          const EngineStatus checked = Check(request, Wrap(path, full + more));
+          ASSERT_FALSE(checked.has_value()) << field.full_name();
+          EXPECT_THAT(checked.error().field, testing::EndsWith(field.name()));
+          EXPECT_THAT(checked.error().message,
+                      HasSubstr("at most " + std::to_string(*most) + " are accepted"));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(bounds.at("sap.v1.Contacts.law"), 5);
+  EXPECT_EQ(bounds.at("sap.v1.BodyContacts.normal"), 15);
+  EXPECT_EQ(bounds.at("sap.v1.RigidBodies.inertia"), 18);
+  EXPECT_EQ(bounds.at("sap.v1.Trees.dynamics_matrix"), 3 * 7 * 7);
+  EXPECT_EQ(bounds.at("sap.v1.ConstraintRows.coefficient"), 13);
+  // Two trees of each contact, and one more for each pair.
+  EXPECT_EQ(bounds.at("sap.v1.Contacts.jacobian"), 3 * 7 * (2 * 5 + 4));
+}
+
+// A byte of an enum is eight in memory, so those of all problems together have a bound as well.
+TEST(MessageBoundsTest, EnumsOfManyProblemsAreBoundedTogether) {
+  EngineLimits limits;
+  const std::string laws = Field(4, Field(19, std::string(1 << 20, '\1')));
+  const auto check = [&](int problems) {
+    const std::string bytes = Repeat(Field(1, laws), problems);
+    google::protobuf::io::ArrayInputStream stream(bytes.data(), static_cast<int>(bytes.size()));
+    return MessageBounds(v1::SolveBatchRequest::descriptor(), limits).Check(&stream);
+  };
+  EXPECT_TRUE(check(7).has_value());
+  const EngineStatus checked = check(8);
+  ASSERT_FALSE(checked.has_value());
+  EXPECT_THAT(checked.error().message, HasSubstr("problems[7].contacts.law and other messages"));
 }
 
 TEST(MessageBoundsTest, AnErrorNamesTheElementThatIsAtFault) {
@@ -173,7 +255,7 @@ TEST(MessageBoundsTest, RequestsOfClientsAreWithinTheBounds) {
     v1::DifferentiateRequest* problem = request.add_requests();
     v1::ContactProblem* contacts = problem->mutable_problem();
     contacts->mutable_regularization()->set_beta(1);
-    for (int j = 0; j < 100; ++j) {
+    for (int j = 0; j < 3; ++j) {
       contacts->mutable_trees()->add_dofs(6);
       contacts->mutable_trees()->add_dynamics_matrix(j);
       contacts->mutable_contacts()->add_law(v1::CONTACT_LAW_UNSPECIFIED);
