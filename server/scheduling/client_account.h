@@ -53,16 +53,18 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
   }
   // Messages of the client in the transport.
   struct Transfers {
-    std::atomic<int> receiving{0};         // calls whose request is being received
-    std::atomic<int> slots{0};             // of these, those with a posted read
-    std::atomic<int> answers{0};           // calls whose answer is not yet taken
-    std::atomic<int64_t> answer_bytes{0};  // bytes of these, or of their requests if larger
+    int receiving{0};         // calls whose request is being received
+    int first_reads{0};       // of these, those that are read without a slot
+    int slots{0};             // and those that have one
+    int balance{0};           // requests that came at once minus those that did not, within bounds
+    int answers{0};           // calls whose answer is not yet taken
+    int64_t answer_bytes{0};  // bytes of these, or of their requests if larger
   };
 
  private:
   friend class MessageTransfers;
   friend class Admission;
-  friend class FairQueue;
+  friend class FairOrder;
   friend class InlineShares;
 
   // FIFO and fair-queuing state of one client in one priority class.
@@ -105,9 +107,9 @@ class ClientAccount : public std::enable_shared_from_this<ClientAccount> {
 
   InlineUse inline_use_;
 
-  Transfers transfers_;
+  Transfers transfers_;  // guarded by MessageTransfers' mutex
 
-  // Guarded by FairQueue's mutex.
+  // Guarded by FairQueue's mutex, for its FairOrder.
   std::array<Flow, kNumPriorities> flows_;
   double scale_{0};  // measured over predicted time of its tasks, moving average; 0: no task yet
   int running_{0};   // tasks that have started and not ended
