@@ -69,6 +69,11 @@ class CallObserver {
   void WatchesOpen(int count) const {
     if (metrics_ != nullptr) metrics_->watches.store(count, std::memory_order_relaxed);
   }
+  void ReadsInProgress(int waiting, int slow) const {
+    if (metrics_ == nullptr) return;
+    metrics_->reads_waiting.store(waiting, std::memory_order_relaxed);
+    metrics_->reads_slow.store(slow, std::memory_order_relaxed);
+  }
 
  private:
   void Log(Method method, int code, std::string_view message, double duration_s,

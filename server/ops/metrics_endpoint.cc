@@ -138,6 +138,10 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, Families* famili
         static_cast<double>(handler->idle_bytes()));
   gauge("sap_short_of_memory", "1 while new calls are refused for want of memory.",
         handler->admission().short_of_memory() ? 1 : 0);
+  gauge("sap_reads_waiting", "Requests that wait for others of their client or for a slot.",
+        metrics.reads_waiting);
+  gauge("sap_reads_slow", "Requests that are being received for longer than a second.",
+        metrics.reads_slow);
   gauge("sap_calls_held", "Calls received, queued or being solved.", handler->admission().calls());
   gauge("sap_bytes_held", "Bytes that the held calls take: requests, solves, derivatives, answers.",
         static_cast<double>(handler->admission().bytes()));

@@ -23,8 +23,9 @@ constexpr int kMinAwaitedCalls = 8;
 // The reflection service uses gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
-// Period of the sweeps, which bounds the precision of session timeouts.
-constexpr std::chrono::milliseconds kSweepPeriod{500};
+// Period of the sweeps of calls, which bounds the precision of session timeouts: a multiple of that
+// of transfers.
+constexpr int kTransferSweepsPerSweep = 10;
 // Connections that send keepalive pings more often than this are closed.
 constexpr int kMinClientPingInterval_ms = 5000;
 
@@ -150,7 +151,13 @@ void GrpcServer::StartThreads(bool assisted) {
 
 void GrpcServer::RunSweeper() {
   std::unique_lock lock(sweep_mutex_);
-  while (!sweep_wake_.wait_for(lock, kSweepPeriod, [this] { return sweeper_stopping_; })) {
+  for (int i = 1; !sweep_wake_.wait_for(lock, MessageTransfers::kSweepPeriod,
+                                        [this] { return sweeper_stopping_; });
+       ++i) {
+    const MessageTransfers::State transfers = transfers_.Sweep();
+    observer_.ReadsInProgress(transfers.waiting, transfers.slow);
+    if (transfers.evicted) solver_service_.Sweep();
+    if (i % kTransferSweepsPerSweep != 0) continue;
     solver_service_.Sweep();
     health_service_.Sweep();
     observer_.MemoryChanged(handler_->Sweep(
@@ -168,6 +175,7 @@ void GrpcServer::AnnounceDrain() {
 void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   health_service_.Drain();
   in_flight_calls_.Drain();
+  transfers_.Drain();
   solver_service_.Drain();
   // Sends GOAWAY at once, and returns when all connections are closed.
   auto shutdown = std::async(std::launch::async, [this] { server_->Shutdown(); });

@@ -4,6 +4,7 @@
 
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/message_bytes.h"
+#include "server/rpc/message_transfers.h"
 
 namespace sap {
 namespace {
@@ -16,8 +17,6 @@ constexpr size_t kMaxReads = 256;
 constexpr size_t kMaxChecks = 256;
 // Longer messages have no known name.
 constexpr size_t kMaxMessage_bytes = 1024;
-// A short message is complete by then, unless packets are lost.
-constexpr std::chrono::milliseconds kShortRead{50};
 constexpr std::chrono::seconds kReadTimeout{1};
 constexpr std::chrono::seconds kAnswerTimeout{5};
 

@@ -8,6 +8,9 @@
 namespace sap {
 namespace {
 
+// For the status of an evicted call to leave the connection.
+constexpr std::chrono::seconds kStatusTimeout{1};
+
 // The status of a call whose message was not received, once its end is known.
 grpc::Status NotReceived(const grpc::ServerContext& context) {
   if (!context.IsCancelled()) {
@@ -25,10 +28,15 @@ grpc::Status NotReceived(const grpc::ServerContext& context) {
 void RequestCall::Begin() {
   if (!LetIn()) return;
   ++pending_;
+  receiving_ = true;
   if (services().transfers == nullptr) return PostRead();
   const ServiceStatus begun = services().transfers->BeginRead(account_.get(), this);
-  if (begun) return;
+  if (begun) {
+    if (cancelled()) services().transfers->Expedite(this);
+    return;
+  }
   --pending_;
+  receiving_ = false;
   if (services().handler != nullptr) services().handler->CountRefusal(begun.error());
   ReleaseReservation();
   Reject(ToRpcStatus(begun));
@@ -50,21 +58,27 @@ void RequestCall::PostRead() {
 void RequestCall::Read(bool ok) {
   Lock lock(mutex_);
   read_start_ = 0;
-  arrival_ = Clock::now();
-  if (!ok) {
+  receiving_ = false;
+  const bool is_over = end_status_.has_value();  // it was evicted
+  if (!ok || is_over) {
+    bytes_.Clear();
     EndReceiving();
     --pending_;
-    reported_at_end_ = true;  // when it is known why
-    EndWith(NotReceived(context_));
+    if (!is_over) {
+      reported_at_end_ = true;  // when it is known why
+      EndWith(NotReceived(context_));
+    }
     return Advance(std::move(lock));
   }
+  arrival_ = Clock::now();
+  if (services().transfers != nullptr) services().transfers->Received(this);
   request_bytes_ = held_bytes_ = static_cast<int64_t>(bytes_.Length());
   lock.unlock();
   Parse(bytes_.Length(), [](void* call) { static_cast<RequestCall*>(call)->ParseAndHandle(); });
 }
 
-// The slot of the read is held until the message is parsed, so that slots also bound the memory of
-// messages that wait for it.
+// The place of the read is held until the message is parsed, so that places also bound the memory
+// of messages that wait for it.
 void RequestCall::ParseAndHandle() {
   const ServiceStatus parsed = ParseRequest(&bytes_);
   EndReceiving();
@@ -73,7 +87,7 @@ void RequestCall::ParseAndHandle() {
 }
 
 void RequestCall::EndReceiving() {
-  if (services().transfers != nullptr) services().transfers->EndRead(account_.get());
+  if (services().transfers != nullptr) services().transfers->EndRead(this);
   ReleaseReservation();
 }
 
@@ -89,7 +103,7 @@ void RequestCall::Answer(const grpc::Status& status, int64_t answer_bytes,
   if (services().transfers != nullptr) {
     answering_ = true;
     held_bytes_ = std::max(held_bytes_, answer_bytes);
-    services().transfers->BeginAnswer(account_.get(), held_bytes_);
+    services().transfers->BeginAnswer(this, held_bytes_);
   }
   last_message_.Swap(&message);
   EndWith(status);
@@ -99,10 +113,30 @@ void RequestCall::Answer(const grpc::Status& status, int64_t answer_bytes,
 // After TryCancel the operation completes with an error, and the call ends as if the client had
 // cancelled it.
 void RequestCall::CancelIfOverdue(Clock::time_point now) {
+  if (receiving_ && evicted()) return EndEvicted(now);
+  if (answering_ && answer_evicted()) context_.TryCancel();
   const Clock::rep start = read_start_;
   if (start == 0) return;
   const std::chrono::duration<double> reading = now.time_since_epoch() - Clock::duration(start);
   if (reading.count() > config().read_timeout_s) context_.TryCancel();
+}
+
+// A read that is posted completes with the end of the stream. Where the status does not leave the
+// connection, the stream is cancelled, which frees its memory at once.
+void RequestCall::EndEvicted(Clock::time_point now) {
+  if (finishing_) {
+    if (now - finish_start_ > kStatusTimeout) context_.TryCancel();
+    return;
+  }
+  const ServiceError error = MessageTransfers::SlowRequest();
+  services().handler->CountRefusal(error);
+  EndWith(ToRpcStatus(tl::unexpected(error)));
+  if (withdrawn()) {
+    receiving_ = false;
+    EndReceiving();
+    --pending_;
+  }
+  FinishIfPossible();
 }
 
 void RequestCall::OnCancelled() {
@@ -112,7 +146,7 @@ void RequestCall::OnCancelled() {
 grpc::Status RequestCall::StatusAtEnd() { return NotReceived(context_); }
 
 void RequestCall::AtEnd() {
-  if (answering_) services().transfers->EndAnswer(account_.get(), held_bytes_);
+  if (answering_) services().transfers->EndAnswer(this);
 }
 
 }  // namespace sap

@@ -32,11 +32,13 @@ class RequestCall : public ServerCall, private MessageTransfers::Reader {
   ServiceStatus CheckLimits() final;
   void PostRead() final;
   void Read(bool ok);
+  void EndEvicted(Clock::time_point now);
   void ParseAndHandle();
   void EndReceiving();
   void ReleaseReservation();
 
   RequestHandler::Reservation reservation_;
+  bool receiving_{false};  // the request is waited for, or read
   // Ticks of the clock; 0: no read is posted. The read may be posted by another call, which does
   // not hold the lock.
   std::atomic<Clock::rep> read_start_{0};

@@ -117,8 +117,10 @@ class Metrics {
   Counter problems_failed;
   Counter session_steps;
   Counter sessions_expired;
-  Counter watches_refused;      // Watch streams of the health service, evicted ones included
-  std::atomic<int> watches{0};  // open
+  Counter watches_refused;            // Watch streams of the health service, evicted ones included
+  std::atomic<int> watches{0};        // open
+  std::atomic<int> reads_waiting{0};  // requests that are not yet read
+  std::atomic<int> reads_slow{0};     // requests that are read for longer than a second
 
  private:
   mutable std::mutex mutex_;

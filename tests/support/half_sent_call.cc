@@ -69,6 +69,7 @@ void HalfSentCall::Receive() {
     const bool own = byte(8) == 1;
     const bool last = (type == kHeaders || type == kData) && (byte(4) & kEndStream) != 0;
     ended_ |= own && (type == kRstStream || last);
+    if (own && last && type == kHeaders) trailers_ = received_.substr(kFrameHeader, length);
     window_opened_ |= own && type == kWindow;
     received_.erase(0, kFrameHeader + length);
   }

@@ -21,6 +21,9 @@ class HalfSentCall {
   // Whether the server has ended the stream: by RST_STREAM, or by headers or data that end it.
   bool Ended();
 
+  // What the server has ended the call with, as it is on the wire: literals of HPACK.
+  const std::string& trailers() const { return trailers_; }
+
   // Whether the server allows more than the initial window of the stream to be sent.
   bool WindowOpened();
 
@@ -29,6 +32,7 @@ class HalfSentCall {
 
   RawSocket socket_;
   std::string received_;
+  std::string trailers_;
   bool ended_{false};
   bool window_opened_{false};
 };

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "server/ops/call_observer.h"
 #include "server/ops/metrics_endpoint.h"
 #include "tests/support/blocking_handler.h"
 #include "tests/support/scenes.h"
@@ -73,6 +74,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   ASSERT_FALSE(handler.Solve(request, CallContext(), &response).has_value());
   metrics.CallStarted(Method::kSolve);
   metrics.CallEnded(Method::kSolve, 8, 0.003);
+  CallObserver(&metrics, nullptr).ReadsInProgress(/*waiting=*/5, /*slow=*/3);
 
   const std::string text =
       prometheus::TextSerializer().Serialize(CollectMetrics({&metrics, &handler}, "127.0.0.1:1"));
@@ -90,6 +92,8 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   EXPECT_EQ(ValueOf(text, "sap_phase_seconds_count{phase=\"solve\"}"), "1");
   EXPECT_EQ(ValueOf(text, "sap_island_outcomes_total{status=\"converged\"}"),
             std::to_string(converged));
+  EXPECT_EQ(ValueOf(text, "sap_reads_waiting"), "5");
+  EXPECT_EQ(ValueOf(text, "sap_reads_slow"), "3");
   EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
   EXPECT_EQ(ValueOf(text, "sap_bytes_held"), "7");
   EXPECT_EQ(ValueOf(text, "sap_sessions"), "0");

@@ -93,7 +93,7 @@ TEST_F(StalledClientsTest, CallsThatAreBeingReceivedCountAgainstTheLimit) {
 
 // Two largest messages of one client are received at the same time here; the next one waits.
 TEST_F(StalledClientsTest, OnlySoManyMessagesOfAClientAreReceivedAtTheSameTime) {
-  config_.connection.max_memory_bytes = 4 * config_.max_message_bytes;
+  config_.connection.max_memory_bytes = 6 * config_.max_message_bytes;
   Start();
   auto first = std::make_unique<HalfSentCall>(server_->address(), PathOf("Solve"), kAnnounced);
   HalfSentCall second(server_->address(), PathOf("StreamBatch"), kAnnounced);
@@ -103,6 +103,29 @@ TEST_F(StalledClientsTest, OnlySoManyMessagesOfAClientAreReceivedAtTheSameTime) 
   EXPECT_FALSE(third.WindowOpened());
   first.reset();
   EXPECT_TRUE(Await([&] { return third.WindowOpened(); }));
+}
+
+// Two slots here, and a client that has earned reads without one. What does not arrive in a second
+// and finds no slot is ended, and told why.
+TEST_F(StalledClientsTest, AMessageThatDoesNotArriveMakesRoomWithAReason) {
+  config_.connection.max_memory_bytes = config_.max_message_bytes;
+  Start();
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(Solve().ok());
+  const auto refused = [&] { return metrics_.refusals()["SLOW_REQUEST"]; };
+  HalfSentCall first(server_->address(), PathOf("Solve"), kAnnounced);
+  HalfSentCall second(server_->address(), PathOf("StreamBatch"), kAnnounced);
+  ASSERT_TRUE(Await([&] { return metrics_.reads_slow == 2; }));
+  EXPECT_EQ(refused(), 0u);
+  HalfSentCall third(server_->address(), PathOf("SolveBatch"), kAnnounced);
+  EXPECT_TRUE(Await([&] { return third.Ended(); }));
+  EXPECT_NE(third.trailers().find("did not arrive in full"), std::string::npos);
+  EXPECT_NE(third.trailers().find("sap-server"), std::string::npos);
+  EXPECT_EQ(refused(), 1u);
+  EXPECT_TRUE(Await([&] { return Ended(Method::kSolveBatch, grpc::RESOURCE_EXHAUSTED) == 1; }));
+  EXPECT_FALSE(first.Ended());
+  EXPECT_FALSE(second.Ended());
+  // Small messages are read meanwhile.
+  EXPECT_TRUE(Solve().ok());
 }
 
 // A call that sends a request with a large answer and takes nothing of it.
