@@ -9,28 +9,31 @@
 namespace sap::test::hostile {
 namespace {
 
-const std::vector<std::string> kClients{"neighbour", "attacker"};
+const std::vector<std::string> kClients{"neighbour", "attacker", "accomplice"};
 
 }  // namespace
 
-AttackedServer::AttackedServer(std::vector<std::string> flags, Front front)
-    : authority_(directory_ / "", "authority"), server_(Flags(std::move(flags), front)) {
+AttackedServer::AttackedServer(std::vector<std::string> flags, Front front, Identity identity)
+    : authority_(directory_ / "", "authority"), server_(Flags(std::move(flags), front, identity)) {
   metrics_address_ = AddressIn(Path("log"), "metrics");
   if (front == Front::kProxy) {
     proxy_ = std::make_unique<ProxyProcess>(directory_ / "", authority_, directory_ / "socket");
   }
 }
 
-std::vector<std::string> AttackedServer::Flags(std::vector<std::string> flags, Front front) const {
+std::vector<std::string> AttackedServer::Flags(std::vector<std::string> flags, Front front,
+                                               Identity identity) const {
   WriteTokens(kClients);
   for (const std::string& client : kClients) {
     std::ofstream(directory_ / (client + ".token")) << TokenOf(client) << "\n";
   }
   // As the unit file has it, threads that solve yield to those that receive.
-  const std::vector<std::string> common{
-      "--log-file",       Path("log"),   "--token-file",  Path("tokens"),
-      "--metrics-listen", "127.0.0.1:0", "--solver-nice", "10"};
+  const std::vector<std::string> common{"--log-file",  Path("log"),     "--metrics-listen",
+                                        "127.0.0.1:0", "--solver-nice", "10"};
   flags.insert(flags.end(), common.begin(), common.end());
+  if (identity == Identity::kToken) {
+    flags.insert(flags.end(), {"--token-file", Path("tokens")});
+  }
   if (front == Front::kProxy) flags.insert(flags.end(), {"--listen", "unix:" + Path("socket")});
   return flags;
 }
@@ -54,6 +57,7 @@ Target AttackedServer::As(const std::string& client) const {
                 .server_ca = {},
                 .metrics_address = metrics_address_,
                 .token = TokenOf(client)};
+  if (client == "attacker") target.accomplice_token = TokenOf("accomplice");
   target.token_file = Path(client + ".token");
   if (proxy_ != nullptr) {
     std::stringstream authority;

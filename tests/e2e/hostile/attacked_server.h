@@ -18,10 +18,11 @@
 namespace sap::test::hostile {
 
 enum class Front : uint8_t { kNone, kProxy };
+enum class Identity : uint8_t { kToken, kAddress };  // of clients
 
 class AttackedServer {
  public:
-  AttackedServer(std::vector<std::string> flags, Front front);
+  AttackedServer(std::vector<std::string> flags, Front front, Identity identity = Identity::kToken);
 
   // The server as those see it who have the token of this client; of "": who have none.
   Target As(const std::string& client) const;
@@ -45,7 +46,8 @@ class AttackedServer {
   static std::string TokenOf(const std::string& client);
   std::string Path(const std::string& name) const { return (directory_ / name).string(); }
   void WriteTokens(const std::vector<std::string>& clients) const;
-  std::vector<std::string> Flags(std::vector<std::string> flags, Front front) const;
+  std::vector<std::string> Flags(std::vector<std::string> flags, Front front,
+                                 Identity identity) const;
   double Status_MB(const std::string& name) const;
 
   TemporaryDirectory directory_;

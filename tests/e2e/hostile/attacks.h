@@ -26,6 +26,8 @@ struct Attack {
   double log_kB{256};
   // Longest median of the visits [s].
   double median_s{kHangLimit.count()};
+  // The server has no token file: a client is an address.
+  bool by_address{false};
 };
 
 // Counts are multiplied by this: more where the proofs run at length.
@@ -38,7 +40,8 @@ std::vector<Attack> AttacksByStrangers();
 // one that only the proxy withstands.
 std::vector<Attack> AttacksThroughTheProxy();
 
-// With a token.
+// With a token, some with those of two clients.
 std::vector<Attack> AttacksByClients();
+std::vector<Attack> AttacksByClientsThroughTheProxy();
 
 }  // namespace sap::test::hostile

@@ -94,6 +94,61 @@ void SolvesNeverFinished(const Target& target, Siege* siege) {
   }
 }
 
+// Calls of which only the announced length of the message arrives, or what a proxy waits for.
+void BeginUnfinished(const Target& target, Siege* siege, const std::string& method, int calls,
+                     size_t bytes) {
+  const std::string message = MessagePrefix(kMB).append(bytes, 'a');
+  const auto connection = siege->Hold(std::make_shared<Http2Connection>(target));
+  for (int i = 0; i < calls; ++i) connection->Send(connection->Begin(method), message);
+  siege->Count(calls);
+}
+
+// More of each client than it may have read at the same time.
+constexpr int kManyCalls = 60;
+
+void UnfinishedCallsOfTwoClients(const Target& target, Siege* siege) {
+  for (const Target& client : {target, AsAccomplice(target)}) {
+    for (const char* method : {kSolve, kSolveBatch, kStreamBatch}) {
+      BeginUnfinished(client, siege, method, kManyCalls / 3, 0);
+    }
+  }
+}
+
+void UnfinishedCallsAtTheProxy(const Target& target, Siege* siege) {
+  constexpr size_t kAwaitedByTheProxy = 40'000;
+  for (const Target& client : {target, AsAccomplice(target)}) {
+    BeginUnfinished(client, siege, kSolve, kManyCalls, kAwaitedByTheProxy);
+  }
+}
+
+// As many calls as the server receives at the same time.
+void UnfinishedCallsUntilRefused(const Target& target, Siege* siege) {
+  for (const Target& client : {target, AsAccomplice(target)}) {
+    BeginUnfinished(client, siege, kSolve, 512, 0);
+  }
+}
+
+void UnfinishedCallsOfManyAddresses(const Target& target, Siege* siege) {
+  Target client = target;
+  for (int i = 0; i < 40; ++i) {
+    ++client.source;
+    BeginUnfinished(client, siege, kSolve, 8, 0);
+  }
+}
+
+// Again and again, as fast as they are given up.
+void UnfinishedCallsRenewed(const Target& target, Siege* siege) {
+  for (const Target& client : {target, AsAccomplice(target)}) {
+    const auto connection = siege->Hold(std::make_shared<Http2Connection>(client));
+    siege->Repeat([connection] {
+      while (connection->open() && connection->calls() < kManyCalls) {
+        connection->Send(connection->Begin(kSolve), MessagePrefix(kMB));
+      }
+      connection->Receive(20);
+    });
+  }
+}
+
 // More than the server has.
 void SessionsUntilRefused(const Target& target, Siege* siege) {
   const std::string open = OpenRequest();
@@ -172,6 +227,11 @@ void EmptyPaths(const Target& target, Siege* siege) {
 void EmptyWantedInputs(const Target& target, Siege* siege) {
   KeepSending(target, siege, kDifferentiate, RepeatedField(1, "", kManyBytes, {6}));
 }
+// A byte each on the wire and eight in memory, were they parsed.
+void ManyLaws(const Target& target, Siege* siege) {
+  constexpr size_t kLaws = 32 * kMB;
+  KeepSending(target, siege, kSolve, RepeatedField(19, std::string(kLaws, '\1'), kLaws, {1, 4}));
+}
 void UnknownFields(const Target& target, Siege* siege) {
   KeepSending(target, siege, kSolve, RepeatedField(31, "", kManyBytes));
 }
@@ -196,6 +256,14 @@ void DifferentiationsNeverFinished(const Target& target, Siege* siege) {
   }
 }
 
+// Two clients have all threads of the solver, and the one beyond; small problems need none of them.
+void EndlessBatchesOfTwoClients(const Target& target, Siege* siege) {
+  const grpc::ByteBuffer message = ToBuffer(BatchRequest(SphereBlock(5), 100, ManyIterations()));
+  for (const Target& client : {target, AsAccomplice(target)}) {
+    siege->Hold(std::make_shared<HeldCall>(client, OpenChannel(client), kSolveBatch, message));
+  }
+}
+
 void SmallProblemsWithManyIterations(const Target& target, Siege* siege) {
   KeepLoad(target, siege, kSolve, SolveRequest(SmallProblem(), ManyIterations()),
            {.outstanding = 64}, 8);
@@ -214,6 +282,13 @@ std::vector<Attack> AttacksByClients() {
       {"UnreadSessions", UnreadSessions, 300, &Neighbour::SolveSmall, kFewBytes},
       {"LargeStepsAhead", LargeStepsAhead, 200, &Neighbour::SolveSmall, kFewBytes},
       {"SolvesNeverFinished", SolvesNeverFinished, 200, &Neighbour::SolveSmall, kFewBytes},
+      {"UnfinishedCallsOfTwoClients", UnfinishedCallsOfTwoClients, 100},
+      {"UnfinishedCallsUntilRefused", UnfinishedCallsUntilRefused, 150},
+      {"UnfinishedCallsRenewed", UnfinishedCallsRenewed, 100},
+      {.name = "UnfinishedCallsOfManyAddresses",
+       .begin = UnfinishedCallsOfManyAddresses,
+       .memory_MB = 100,
+       .by_address = true},
       {"SessionsUntilRefused", SessionsUntilRefused, 150, &Neighbour::StepNewSession},
       {"RejectedCallsOutstanding",
        RejectedCallsOutstanding,
@@ -234,10 +309,16 @@ std::vector<Attack> AttacksByClients() {
       {"EmptyPaths", EmptyPaths, 150},
       {"EmptyWantedInputs", EmptyWantedInputs, 150},
       {"UnknownFields", UnknownFields, 150},
+      {"ManyLaws", ManyLaws, 200},
+      {"EndlessBatchesOfTwoClients", EndlessBatchesOfTwoClients, 150},
       {"DifferentiationsNeverFinished", DifferentiationsNeverFinished, 200, &Neighbour::SolveSmall,
        kFewBytes},
       {"SmallProblemsWithManyIterations", SmallProblemsWithManyIterations, 100},
   };
+}
+
+std::vector<Attack> AttacksByClientsThroughTheProxy() {
+  return {{"UnfinishedCallsAtTheProxy", UnfinishedCallsAtTheProxy, 100}};
 }
 
 }  // namespace sap::test::hostile

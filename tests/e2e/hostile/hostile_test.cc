@@ -135,7 +135,8 @@ void PrepareProcess() {
 void Withstand(const Case& of, const std::string& attacker, Front front) {
   PrepareProcess();
   const Attack& attack = of.attack;
-  const AttackedServer server(attack.flags, front);
+  const AttackedServer server(attack.flags, front,
+                              attack.by_address ? Identity::kAddress : Identity::kToken);
   Neighbour neighbour(server.As("neighbour"), of.neighbour);
   const auto begin = Clock::now();
   const Visits alone = VisitUntil(&neighbour, attack.visit, [&](size_t count) {
@@ -184,6 +185,36 @@ TEST_P(ClientsTest, TakeNothingFromOthers) { Withstand(GetParam(), "attacker", F
 
 INSTANTIATE_TEST_SUITE_P(HostileTest, ClientsTest,
                          testing::ValuesIn(WithNeighbours(AttacksByClients())), NameOf);
+
+class ClientsAtTheProxyTest : public testing::TestWithParam<Case> {};
+
+TEST_P(ClientsAtTheProxyTest, TakeNothingFromOthers) {
+  Withstand(GetParam(), "attacker", Front::kProxy);
+}
+
+INSTANTIATE_TEST_SUITE_P(HostileTest, ClientsAtTheProxyTest,
+                         testing::ValuesIn(WithNeighbours(AttacksByClientsThroughTheProxy())),
+                         NameOf);
+
+// Six solves without an end come to an idle server, before its threads are awake. The neighbour
+// waits for none of them.
+TEST(BurstTest, LeavesAThreadToOthers) {
+  PrepareProcess();
+  const AttackedServer server({"--inline-below-us", "0"}, Front::kNone);
+  Neighbour neighbour(server.As("neighbour"), Language::kCpp);
+  const Target attacker = server.As("attacker");
+  const grpc::ByteBuffer message = ToBuffer(EndlessRequest());
+  const int bursts = IsFullProof() ? 20 : 3;
+  for (int burst = 0; burst < bursts; ++burst) {
+    Siege siege;
+    const auto channel = OpenChannel(attacker);
+    for (int i = 0; i < 6; ++i) {
+      siege.Hold(std::make_shared<HeldCall>(attacker, channel, kSolve, message));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    EXPECT_EQ(neighbour.SolveQueued(), "") << "burst " << burst;
+  }
+}
 
 // A call with which every server dies that gets it, by mistake or by malice, ends two of them.
 TEST(DeadlyCallTest, EndsTwoServersOfAList) {

@@ -20,7 +20,6 @@ constexpr size_t kFrameHeader = 9;
 constexpr size_t kLargestFrame = 16'384;
 constexpr int kInitialWindowSetting = 4;
 constexpr std::chrono::microseconds kSocketTimeout{300'000};
-constexpr uint32_t kAttackersAddress = 0x7f000002;
 
 std::string BigEndian(uint32_t value, int bytes) {
   std::string text;
@@ -46,7 +45,7 @@ std::string Literal(std::string_view text) {
   return literal.append(text);
 }
 
-int ConnectFromAttackersAddress(const std::string& address) {
+int ConnectFrom(uint32_t source, const std::string& address) {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
@@ -54,7 +53,7 @@ int ConnectFromAttackersAddress(const std::string& address) {
   setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   sockaddr_in name{};
   name.sin_family = AF_INET;
-  name.sin_addr.s_addr = htonl(kAttackersAddress);
+  name.sin_addr.s_addr = htonl(source);
   const bool bound = bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0;
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   name.sin_port = htons(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
@@ -65,8 +64,7 @@ int ConnectFromAttackersAddress(const std::string& address) {
 
 }  // namespace
 
-Wire::Wire(const Target& target, bool handshake)
-    : fd_(ConnectFromAttackersAddress(target.address)) {
+Wire::Wire(const Target& target, bool handshake) : fd_(ConnectFrom(target.source, target.address)) {
   if (!open() || !handshake || target.server_ca.empty()) return;
   context_.reset(SSL_CTX_new(TLS_client_method()));
   ssl_.reset(SSL_new(context_.get()));

@@ -61,8 +61,10 @@ std::string SolveRequest(const client::Problem& problem, const v1::SolveOptions&
   return request.SerializeAsString();
 }
 
-std::string BatchRequest(const client::Problem& problem, int count) {
+std::string BatchRequest(const client::Problem& problem, int count,
+                         const v1::SolveOptions& options) {
   v1::SolveBatchRequest request;
+  *request.mutable_options() = options;
   for (int i = 0; i < count; ++i) client::ToMessage(problem, request.add_problems());
   return request.SerializeAsString();
 }

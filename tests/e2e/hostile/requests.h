@@ -31,7 +31,8 @@ inline constexpr int kEndlessBlock = 16;
 
 std::string SolveRequest(const client::Problem& problem, const v1::SolveOptions& options = {});
 std::string EndlessRequest();
-std::string BatchRequest(const client::Problem& problem, int count);
+std::string BatchRequest(const client::Problem& problem, int count,
+                         const v1::SolveOptions& options = {});
 std::string DifferentiateRequest(const client::Problem& problem, int cotangents);
 std::string OpenRequest();
 

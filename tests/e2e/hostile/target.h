@@ -3,20 +3,29 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
 namespace sap::test::hostile {
 
 struct Target {
-  std::string address;          // "127.0.0.1:PORT"
-  std::string server_ca;        // PEM; empty: plain text
-  std::string metrics_address;  // of the metrics endpoint
-  std::string token;            // empty: a stranger
+  std::string address;             // "127.0.0.1:PORT"
+  std::string server_ca;           // PEM; empty: plain text
+  std::string metrics_address;     // of the metrics endpoint
+  std::string token;               // empty: a stranger
+  std::string accomplice_token{};  // of a second attacker
+  uint32_t source{0x7f000002};     // address of the attacker's own connections, 127.0.0.2
   // Files with these, for the client library; not of a stranger.
   std::string server_ca_file{};
   std::string token_file{};
 };
+
+// The same as the accomplice sees it.
+inline Target AsAccomplice(Target target) {
+  target.token = target.accomplice_token;
+  return target;
+}
 
 // A new connection of gRPC's client, shared with no other channel.
 inline std::shared_ptr<grpc::Channel> OpenChannel(const Target& target) {
