@@ -29,10 +29,10 @@ void MemoryReserve::Install() {
   Refill();
 }
 
-bool MemoryReserve::IsSpent() { return reserve.load(std::memory_order_relaxed) == nullptr; }
+bool MemoryReserve::IsSpent() { return installed && reserve.load() == nullptr; }
 
 void MemoryReserve::Refill() {
-  if (!installed || !IsSpent()) return;
+  if (!IsSpent()) return;
   void* const pages =
       mmap(nullptr, kReserve_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) return;

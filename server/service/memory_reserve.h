@@ -12,7 +12,7 @@ class MemoryReserve {
   // Takes the reserve, and frees it when an allocation fails from here on. Once per process.
   static void Install();
 
-  // Whether the reserve has been freed and not been taken again.
+  // Whether the reserve has been freed and not been taken again. False without Install.
   static bool IsSpent();
 
   // Takes the reserve again if there is memory for it. Call periodically, on one thread; without

@@ -8,6 +8,7 @@
 
 #include "server/server_identity.h"
 #include "server/service/failure_encoder.h"
+#include "server/service/memory_reserve.h"
 #include "solver/build_info.h"
 #include "solver/engine/boot_id.h"
 
@@ -154,8 +155,8 @@ MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& 
                                    idle_solves_.Clear();
                                    heap_trimmer_.Trim();
                                  }});
-    admission_.SetShortOfMemory(memory_guard_.is_short());
   }
+  admission_.SetShortOfMemory(memory_guard_.is_short() || MemoryReserve::IsSpent());
   heap_trimmer_.Sweep(now, memory_guard_.memory().resident_bytes - counted_bytes());
   return change;
 }

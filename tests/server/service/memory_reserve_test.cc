@@ -17,6 +17,7 @@ void AllocateTooMuch() {
 // The allocation that fails for want of memory finds none because of the reserve either, and is
 // refused; what comes after it has the reserve.
 TEST(MemoryReserveTest, IsFreedByTheFirstAllocationThatFailsAndTakenAgain) {
+  EXPECT_FALSE(MemoryReserve::IsSpent());
   MemoryReserve::Install();
   for (int i = 0; i < 3; ++i) {
     EXPECT_FALSE(MemoryReserve::IsSpent());
