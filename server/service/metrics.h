@@ -124,7 +124,9 @@ class Metrics {
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, uint64_t> refusals_;
+  // By limit. The one that an alert names is there from the start: the rate of a series misses the
+  // increment with which it begins.
+  std::map<std::string, uint64_t> refusals_{{"SLOW_REQUEST", 0}};
 };
 
 }  // namespace sap

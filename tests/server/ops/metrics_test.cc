@@ -89,6 +89,7 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   EXPECT_EQ(ValueOf(text, "sap_problems_total{outcome=\"solved\"}"), "1");
   EXPECT_EQ(ValueOf(text, "sap_problems_total{outcome=\"failed\"}"), "1");
   EXPECT_EQ(ValueOf(text, "sap_refused_total{limit=\"SERVER_CALLS\"}"), "1");
+  EXPECT_EQ(ValueOf(text, "sap_refused_total{limit=\"SLOW_REQUEST\"}"), "0");
   EXPECT_EQ(ValueOf(text, "sap_phase_seconds_count{phase=\"solve\"}"), "1");
   EXPECT_EQ(ValueOf(text, "sap_island_outcomes_total{status=\"converged\"}"),
             std::to_string(converged));
