@@ -7,15 +7,15 @@
 namespace sap::mujoco {
 namespace {
 
-// What a stage is called with. It has no object to destroy, as MuJoCo's errors need it.
-struct Context {
+// Arguments of the stage. No object to destroy, since MuJoCo's errors leave by longjmp.
+struct SlopesContext {
   const MujocoCalls& calls;
   const void* model;
   void* data;
 };
 
 void AddSlopes(void* context) {
-  const auto& c = *static_cast<Context*>(context);
+  const auto& c = *static_cast<SlopesContext*>(context);
   c.calls.passive_slopes(c.model, c.data);
 }
 
@@ -37,7 +37,7 @@ EngineStatus ComputeFluidSlopes(const MujocoCalls& calls, const void* model, voi
   ModelCopy copy(calls.fields, model);
   copy.Enable(mjDSBL_SPRING);   // without either, MuJoCo takes no fluid
   copy.Disable(mjDSBL_DAMPER);  // dampers of joints and tendons, and of edges, are none of it
-  Context context = {calls, copy.get(), data};
+  SlopesContext context = {calls, copy.get(), data};
   return calls.Run(&AddSlopes, &context);
 }
 

@@ -158,7 +158,7 @@ void SolverStatistics::CountNonZeros(const Fields& fields, const Trees& trees,
     }
   }
   std::ranges::sort(pairs_);
-  pairs_.erase(std::ranges::unique(pairs_).begin(), pairs_.end());
+  pairs_.erase(std::unique(pairs_.begin(), pairs_.end()), pairs_.end());
   for (const int64_t pair : pairs_) {
     const int32_t of_tree = IslandOf(fields, solution, pair / count);
     if (of_tree < 0) continue;

@@ -58,6 +58,7 @@ endfunction()
 install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
 
 public_headers(sap_solver solver/differentiate.h)
+public_headers(sap_solver_parallel solver/parallel/storage_bytes.h)
 public_headers(sap_solver_problem
   solver/problem/constraint_parameters.h
   solver/problem/contact_solution.h

@@ -167,7 +167,7 @@ tl::expected<void, std::string> ServerCertificates::Use(const WatchedFiles::Cont
   X509* const certificate = certificates->front().get();
   const auto key = ReadKey(tls_.key, contents[1]);
   if (!key) return tl::unexpected(key.error());
-  if (const auto checked = CheckIdentity(tls_, certificate, key->get()); !checked) return checked;
+  if (auto checked = CheckIdentity(tls_, certificate, key->get()); !checked) return checked;
   const auto begin = TimeOf(X509_get0_notBefore(certificate), tls_.certificate);
   const auto end = TimeOf(X509_get0_notAfter(certificate), tls_.certificate);
   if (!begin) return tl::unexpected(begin.error());

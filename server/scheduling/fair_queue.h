@@ -94,7 +94,7 @@ class FairQueue {
   void WakeReservedThread();
   void RunOnArena();
   void RunOnReservedThread();
-  void Run(QueuedTask* task, Dispatch dispatch, std::unique_lock<std::mutex>* lock);
+  void Run(QueuedTask* queued, Dispatch dispatch, std::unique_lock<std::mutex>* lock);
 
   TaskArena* const arena_;
   const double timeout_s_;

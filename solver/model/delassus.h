@@ -204,9 +204,11 @@ struct DelassusEstimate {
   DelassusColumns AngularColumns(std::span<const ContactPart> parts, const double* J,
                                  const ConeInputs& in) const {
     const std::array<double, 3> arms = FrictionArms<rows>(in);
-    thread_local GrowingBuffer<double> buffer;
-    double* scaled = buffer.Reserve(3 * static_cast<size_t>(parts.back().column) +
-                                    3 * static_cast<size_t>(parts.back().dofs));
+    constexpr size_t kMostOnStack = 3 * 64;
+    std::array<double, kMostOnStack> on_stack;
+    thread_local GrowingBuffer<double> kept;
+    const size_t size = 3 * static_cast<size_t>(parts.back().column + parts.back().dofs);
+    double* scaled = size <= kMostOnStack ? on_stack.data() : kept.Reserve(size);
     for (const ContactPart& part : parts) {
       const double* angular = J + rows * part.column + 3 * part.dofs;
       double* to = scaled + 3 * part.column;

@@ -8,6 +8,7 @@
 // the sum for a solver with what it has allocated.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <tuple>
 #include <type_traits>
@@ -31,7 +32,8 @@ size_t StorageOf(const Object& object) {
     return std::apply([](const auto&... members) { return StorageBytes(members...); }, object);
   } else if constexpr (requires { object.capacity(); }) {
     using Element = typename Object::value_type;
-    size_t bytes = object.capacity() * sizeof(Element);
+    // An array of one: where elements are pointers, their size is meant, not that of an object.
+    size_t bytes = object.capacity() * sizeof(std::array<Element, 1>);
     if constexpr (!std::is_trivially_destructible_v<Element>) {
       for (const Element& element : object) bytes += StorageOf(element);
     }
