@@ -92,9 +92,10 @@ MessageTransfers::Reader* MessageTransfers::OldestOfMost(const std::list<Reader*
 void MessageTransfers::MakeRoomFor(const ClientAccount& account) {
   const Clock::time_point now = now_();
   if (all_.receiving >= limits_.max_calls) {
+    // A message that is being read has the time of a short one; of one that waits nothing comes.
     Reader* const read = OldestOfMost(reads_, &Use::receiving, account, [&](const Reader& reader) {
-      return reader.place_ != Place::kEvicted && !reader.received_ &&
-             now - reader.since_ >= kShortRead;
+      return reader.place_ == Place::kWaiting ||
+             (reader.is_read() && !reader.received_ && now - reader.since_ >= kShortRead);
     });
     if (read != nullptr) Evict(read);
   }

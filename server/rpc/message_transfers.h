@@ -25,8 +25,9 @@
 // finds none, the oldest read is evicted of the client that has most slots, if it is a second old
 // and its client has two slots more than the other one, or if it is 10 s old. A read of a second
 // that still finds no slot is evicted itself. Where all calls that may be received at the same time
-// are, the client that has most loses its oldest one in favor of a client that has fewer; and so
-// with answers that are not taken for a second, by their number and by their bytes.
+// are, the client that has most loses its oldest one that waits, or that has been read for 50 ms,
+// in favor of a client that has fewer; and so with answers that are not taken for a second, by
+// their number and by their bytes.
 //
 // The limits on calls apply to calls that are being received and to answers that are not yet taken
 // as they apply to calls that are being solved, each by itself, so that a client at its limit does

@@ -220,23 +220,23 @@ TEST_F(MessageTransfersTest, ADrainWaitsTenSecondsForARequest) {
 // With more requests than calls may be received, the client that has most loses its oldest.
 TEST_F(MessageTransfersTest, WhoSendsMostMakesRoomForOthersAtTheLimitOfAllCalls) {
   ServerConfig config = FourSlots();
-  config.admission.all.max_calls = 10;
+  config.admission.all.max_calls = 4;
   MessageTransfers transfers(config, &Now);
   const auto begin = [&](ClientAccount* account) {
     return transfers.BeginRead(account, &reads_.emplace_back()).has_value();
   };
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(begin(&alice_));
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(begin(&bob_));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(begin(&alice_));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(begin(&bob_));
   EXPECT_FALSE(begin(&eve_)) << "they may all be complete in a moment";
   reads_.pop_back();
   now_ms_ += 50;
-  for (int i = 0; i < 4; ++i) EXPECT_TRUE(begin(&eve_));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(begin(&eve_));
   EXPECT_FALSE(begin(&eve_)) << "nobody has more";
   EXPECT_TRUE(reads_[0].evicted());
   EXPECT_FALSE(reads_[0].withdrawn());
   EXPECT_TRUE(transfers.Sweep().evicted);
   EXPECT_EQ(std::ranges::count_if(reads_, [](const PostedRead& read) { return read.evicted(); }),
-            4);
+            2);
 }
 
 // Answers that are not taken for a second, too.
@@ -272,6 +272,23 @@ TEST_F(MessageTransfersTest, WhoTakesNoAnswersMakesRoomForOthersAtTheLimitsOfAll
     EXPECT_TRUE(begin(&alice, &calls[5]));
     transfers.EndRead(&calls[5]);
   }
+}
+
+// Nothing comes of a request that waits to be read, however short its time.
+TEST_F(MessageTransfersTest, RequestsThatWaitMakeRoomAtOnceAtTheLimitOfAll) {
+  ServerConfig config = FourSlots();
+  config.admission.all.max_calls = 8;
+  MessageTransfers transfers(config, &Now);
+  std::deque<PostedRead> reads(9);
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(transfers.BeginRead(&alice_, &reads[i]).has_value());
+  const auto waiting =
+      std::ranges::find_if(reads, [](const PostedRead& read) { return !read.posted; });
+  ASSERT_NE(waiting, reads.end());
+  EXPECT_TRUE(transfers.BeginRead(&bob_, &reads[8]).has_value());
+  EXPECT_TRUE(reads[8].posted);
+  EXPECT_TRUE(waiting->withdrawn());
+  EXPECT_EQ(std::ranges::count_if(reads, [](const PostedRead& read) { return read.evicted(); }), 1);
+  for (PostedRead& read : reads) transfers.EndRead(&read);
 }
 
 // A request that never was read has no read that could end.
