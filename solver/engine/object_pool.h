@@ -29,8 +29,8 @@ class ObjectPool {
   // `bytes` is what the item keeps, for bytes().
   void Give(std::unique_ptr<Item> item, int64_t bytes = 0) {
     const std::lock_guard lock(mutex_);
-    if (idle_.size() == max_idle_)
-      return;  // destroyed with the caller's argument, without the lock
+    // Otherwise the item is destroyed with the caller's argument, outside the lock.
+    if (idle_.size() == max_idle_) return;
     idle_.push_back({std::move(item), bytes});
     bytes_ += bytes;
   }

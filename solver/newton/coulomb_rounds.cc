@@ -178,10 +178,10 @@ class CoulombRounds {
       GoBackTo(workspace_.v_round);
       plain_rounds_left_ = plain_rounds_;
       plain_rounds_ = std::min(2 * plain_rounds_, kMostPlainRounds);
-      ended_at_roundoff_ = IsRoundoff();
+      ended_at_roundoff_ = IsRoundoff(Defect());
       return true;
     }
-    if (!progress) ended_at_roundoff_ = IsRoundoff();
+    if (!progress) ended_at_roundoff_ = IsRoundoff(Defect());
     if (plain_rounds_left_ > 0) --plain_rounds_left_;
     SetLaw(law);
     KeepNext(law);
@@ -273,21 +273,24 @@ class CoulombRounds {
     });
   }
 
+  double Defect() { return CoulombDefect(view_, stop_, &data_, &workspace_.scratch); }
   // Whether rounding errors explain all of F where it was evaluated last, so that no round can do
-  // better.
-  bool IsRoundoff() {
-    report_.coulomb_defect = CoulombDefect(view_, stop_, &data_, &workspace_.scratch);
-    return 2 * residual_ * std::sqrt(view_.constants().mass_unit) <= report_.coulomb_defect &&
-           std::isfinite(report_.coulomb_defect);
+  // better. `defect`: there.
+  bool IsRoundoff(double defect) const {
+    return 2 * residual_ * std::sqrt(view_.constants().mass_unit) <= defect &&
+           std::isfinite(defect);
   }
 
   void Report(SolveStatus status) {
     if (!Converged() && !(residual_ <= best_residual_)) GoBackTo(workspace_.v_best);
     report_.status = Converged() ? SolveStatus::kConverged : status;
     ReportIterate(norms_, kUnknown, view_.constants().mass_unit, &report_);
+    report_.coulomb_defect = Defect();
     const bool is_limit = report_.status == SolveStatus::kCoulombLimit ||
                           report_.status == SolveStatus::kIterationLimit;
-    if (IsRoundoff() && is_limit) report_.status = SolveStatus::kStalledAtRoundoff;
+    if (is_limit && IsRoundoff(report_.coulomb_defect)) {
+      report_.status = SolveStatus::kStalledAtRoundoff;
+    }
     // A cancellation cuts off anything that it meets, so that none of it means anything.
     if (stop_.Cancelled()) report_.status = SolveStatus::kCancelled;
   }
