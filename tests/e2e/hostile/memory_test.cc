@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <random>
+#include <vector>
 
+#include "client/cpp/client.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "solver/engine/solve_memory.h"
 #include "tests/e2e/hostile/attacked_server.h"
@@ -116,6 +119,73 @@ TEST(MemoryTest, AStepWhoseVelocitiesDoNotFitIsRefused) {
   ASSERT_FALSE(step.has_value());
   EXPECT_EQ(step.error().reason, "CLIENT_BYTES");
   EXPECT_TRUE(session->Step(LargeStep(1000)).has_value());
+}
+
+// Contacts between other bodies at each step, as those of any scene that moves.
+client::Problem MovingStep(int step) {
+  constexpr int kBodies = 100;
+  std::mt19937 random(step);
+  client::ProblemBuilder builder(/*time_step=*/0.01);
+  std::vector<client::Member> bodies;
+  for (int i = 0; i < kBodies; ++i) {
+    bodies.push_back(builder.AddBody({.mass = 1,
+                                      .inertia = {0.1, 0.1, 0.1, 0, 0, 0},
+                                      .free_motion_velocity = {0, 0, -0.1, 0, 0, 0}}));
+  }
+  for (int i = 0; i < kBodies * 3 / 2; ++i) {
+    const size_t a = random() % kBodies;
+    const size_t b = (a + 1 + random() % (kBodies - 1)) % kBodies;
+    builder.AddBodyContact(bodies[a], bodies[b], /*point=*/{0.1, 0, 0}, /*normal=*/{0, 0, 1},
+                           {.stiffness = 1e5, .friction = 0.5});
+  }
+  return builder.Build();
+}
+
+// What the account leaves out would be resident.
+TEST(MemoryTest, SessionsWhoseContactsMoveTakeWhatIsCounted) {
+  constexpr int kSessions = 6;
+  constexpr int kSteps = 400;
+  const AttackedServer server({}, Front::kNone);
+  client::Client client = server.Connect("neighbour");
+  const auto run = [&] {
+    auto session = client.OpenSession();
+    EXPECT_TRUE(session.has_value());
+    for (int i = 0; i < kSteps; ++i) EXPECT_TRUE(session->Step(MovingStep(i)).has_value());
+    return std::move(*session);
+  };
+  run();
+  ASSERT_TRUE(Await([&] { return Metric(server, "sap_session_bytes") == 0; }));
+  const double fresh_MB = server.Memory_MB();
+  std::vector<client::Session> sessions;
+  for (int i = 0; i < kSessions; ++i) sessions.push_back(run());
+  double counted_MB = 0;
+  EXPECT_TRUE(Await([&] {
+    counted_MB = Metric(server, "sap_session_bytes") / kMiB;
+    return counted_MB > kSessions;
+  }));
+  // The heap of one session was free before, and stays partly so.
+  EXPECT_LE(server.Memory_MB() - fresh_MB, 1.2 * counted_MB + 10);
+}
+
+// Whatever it is that takes the memory.
+TEST(MemoryTest, NearTheLimitNewCallsAreRefusedUntilThereIsRoomAgain) {
+  const AttackedServer server({"--memory-limit-bytes", "200000000"}, Front::kNone);
+  client::Client client = server.Connect("neighbour");
+  ASSERT_TRUE(client.Solve(SmallProblem()).has_value());
+  auto session = client.OpenSession(FewSweeps());
+  ASSERT_TRUE(session.has_value());
+  ASSERT_TRUE(session->Step(LargeStep(60'000)).has_value());
+  ASSERT_GT(server.Memory_MB() * kMiB, 0.8 * 200e6) << "the scene is too small";
+  ASSERT_TRUE(Await([&] { return Metric(server, "sap_short_of_memory") == 1; }));
+  const auto refused = client.Solve(SmallProblem());
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().reason, "SERVER_MEMORY");
+  EXPECT_GT(refused.error().retry_after.count(), 0);
+  // An open session goes on, and gives back what it keeps.
+  ASSERT_TRUE(session->Step(LargeStep(1000)).has_value());
+  EXPECT_TRUE(Await([&] { return Metric(server, "sap_short_of_memory") == 0; }))
+      << server.Memory_MB() << " MB";
+  EXPECT_TRUE(client.Solve(SmallProblem()).has_value());
 }
 
 }  // namespace
