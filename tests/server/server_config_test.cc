@@ -13,6 +13,14 @@ std::optional<int> Read(std::vector<const char*> flags, ServerConfig* config) {
   return ReadServerFlags(static_cast<int>(flags.size()), flags.data(), config);
 }
 
+// Limits of messages and problems, each with another number.
+const std::vector<const char*> kLimitsOfMessages{
+    "--max-message-bytes", "5000", "--max-trees",      "6",  "--max-tree-dofs",        "7",
+    "--max-contacts",      "8",    "--max-rows",       "21", "--max-row-entries",      "22",
+    "--max-row-pairs",     "23",   "--max-iterations", "9",  "--max-solve-memory-mib", "3",
+    "--max-derivatives",   "24",
+};
+
 // systemd does not start the server again after this code.
 TEST(ServerConfigTest, EveryErrorOfTheCommandLineEndsWithTheSameCode) {
   for (const auto& flags :
@@ -108,30 +116,9 @@ TEST(ServerConfigTest, EveryFlagSetsItsValue) {
 
 TEST(ServerConfigTest, FlagsOfMessagesSetTheirValues) {
   ServerConfig config;
-  ASSERT_EQ(Read({"--max-message-bytes",
-                  "5000",
-                  "--max-trees",
-                  "6",
-                  "--max-tree-dofs",
-                  "7",
-                  "--max-contacts",
-                  "8",
-                  "--max-rows",
-                  "21",
-                  "--max-row-entries",
-                  "22",
-                  "--max-row-pairs",
-                  "23",
-                  "--max-iterations",
-                  "9",
-                  "--max-solve-memory-mib",
-                  "3",
-                  "--max-derivatives",
-                  "24",
-                  "--memory-limit-bytes",
-                  "25"},
-                 &config),
-            std::nullopt);
+  std::vector<const char*> flags = kLimitsOfMessages;
+  flags.insert(flags.end(), {"--memory-limit-bytes", "25"});
+  ASSERT_EQ(Read(flags, &config), std::nullopt);
   EXPECT_EQ(config.max_message_bytes, 5000);
   EXPECT_EQ(config.problem.max_trees, 6);
   EXPECT_EQ(config.problem.max_tree_dofs, 7);
@@ -342,50 +329,30 @@ TEST(ServerConfigTest, AnErrorOfANamedValueTellsTheNames) {
 // A client can find out every limit before it meets it.
 TEST(ServerConfigTest, ServerInfoTellsEveryLimit) {
   ServerConfig config;
-  ASSERT_EQ(Read({"--threads",
-                  "2",
-                  "--max-message-bytes",
-                  "5000",
-                  "--max-trees",
-                  "6",
-                  "--max-tree-dofs",
-                  "7",
-                  "--max-contacts",
-                  "8",
-                  "--max-rows",
-                  "21",
-                  "--max-row-entries",
-                  "22",
-                  "--max-row-pairs",
-                  "23",
-                  "--max-iterations",
-                  "9",
-                  "--max-solve-memory-mib",
-                  "3",
-                  "--max-derivatives",
-                  "24",
-                  "--max-concurrent-calls",
-                  "10",
-                  "--max-batch-problems",
-                  "11",
-                  "--max-sessions",
-                  "12",
-                  "--max-steps-in-flight",
-                  "13",
-                  "--max-client-calls",
-                  "14",
-                  "--max-concurrent-bytes",
-                  "15",
-                  "--max-client-bytes",
-                  "16",
-                  "--queue-timeout-s",
-                  "17",
-                  "--max-client-sessions",
-                  "18",
-                  "--read-timeout-s",
-                  "19"},
-                 &config),
-            std::nullopt);
+  std::vector<const char*> flags = kLimitsOfMessages;
+  flags.insert(flags.end(), {"--threads",
+                             "2",
+                             "--max-concurrent-calls",
+                             "10",
+                             "--max-batch-problems",
+                             "11",
+                             "--max-sessions",
+                             "12",
+                             "--max-steps-in-flight",
+                             "13",
+                             "--max-client-calls",
+                             "14",
+                             "--max-concurrent-bytes",
+                             "15",
+                             "--max-client-bytes",
+                             "16",
+                             "--queue-timeout-s",
+                             "17",
+                             "--max-client-sessions",
+                             "18",
+                             "--read-timeout-s",
+                             "19"});
+  ASSERT_EQ(Read(flags, &config), std::nullopt);
   const v1::GetServerInfoResponse info = RequestHandler(config).Info();
   EXPECT_EQ(info.limits().max_message_bytes(), 5000u);
   EXPECT_EQ(info.limits().max_trees(), 6u);
