@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import sap_islands as sap
 import sap_islands.mujoco as adapter
-from sap_islands.arrays import FloatArray
 from sap_islands.mujoco import displacements
 
 from support.linearization_agreement import (
     BOX,
     SCENES,
     differences_of_mujoco,
+    differences_of_steps,
     largest_deviation,
     load,
     load_example,
@@ -49,36 +49,6 @@ INTEGRATORS = [
 SPHERE = """
 <worldbody><geom type="plane" size="5 5 .1"/>
   <body pos="0 0 .1"><freejoint/><geom size=".1"/></body></worldbody>"""
-
-
-def differences_of_steps(
-    model: mujoco.MjModel, data: mujoco.MjData, client: sap.Client, eps: float
-) -> tuple[FloatArray, FloatArray]:
-    """A and B of steps under law="sap" by central differences, each solved to round-off."""
-    options = sap.Options(relative_tolerance=1e-15)
-
-    def next_state(i: int, displacement: float) -> mujoco.MjData:
-        other = mujoco.MjData(model)
-        mujoco.mj_copyData(other, model, data)
-        unit = np.zeros(model.nv)
-        if i < model.nv:
-            unit[i] = 1.0
-            mujoco.mj_integratePos(model, other.qpos, unit, displacement)
-        elif i < 2 * model.nv:
-            other.qvel[i - model.nv] += displacement
-        else:
-            other.ctrl[i - 2 * model.nv] += displacement
-        adapter.step(model, other, client, options=options)
-        return other
-
-    columns = []
-    for i in range(2 * model.nv + model.nu):
-        one, other = next_state(i, eps), next_state(i, -eps)
-        moved = np.zeros(model.nv)
-        mujoco.mj_differentiatePos(model, moved, 2 * eps, other.qpos, one.qpos)
-        columns.append(np.append(moved, (one.qvel - other.qvel) / (2 * eps)))
-    both = np.array(columns).T
-    return both[:, : 2 * model.nv], both[:, 2 * model.nv :]
 
 
 @pytest.mark.parametrize("integrator", ["EULER", "IMPLICITFAST"])

@@ -11,6 +11,8 @@ import sap_islands as sap
 import sap_islands.mujoco as adapter
 from sap_islands.arrays import FloatArray
 
+from support.linearization_agreement import differences_of_steps
+
 MODEL = """<mujoco><option timestep="{dt}" integrator="{integrator}" gravity="0 0 0" {option}/>
 <worldbody>
  <body><joint name="j" {joint}/>
@@ -145,17 +147,6 @@ def test_derivatives_of_a_step_are_those_of_differences(client: sap.Client, way:
         adapter.advance(model, data)
     found = adapter.linearize(model, data, client)
 
-    def moved(dof: int, by: float) -> FloatArray:
-        work = mujoco.MjData(model)
-        mujoco.mj_copyData(work, model, data)
-        work.qvel[dof] += by
-        adapter.advance(model, work)
-        velocity: FloatArray = work.qvel.copy()
-        return velocity
-
-    eps = 1e-6
-    for dof in range(model.nv):
-        difference = (moved(dof, eps) - moved(dof, -eps)) / (2 * eps)
-        assert found.A[model.nv : 2 * model.nv, model.nv + dof] == pytest.approx(
-            difference, abs=2e-5
-        )
+    A, _ = differences_of_steps(model, data, client, 1e-6)
+    velocities = slice(model.nv, None)
+    assert found.A[velocities, velocities] == pytest.approx(A[velocities, velocities], abs=2e-5)
