@@ -33,6 +33,11 @@ constexpr double kNearRigidRebound = 0.01 * kNearRigid;
 // A speed of separation by the last term of v_hat_n that is too small to be seen: a hop of 50 nm.
 constexpr double kShiftSpeed = 1e-3;  // [m/s]
 constexpr double kShiftChange = 0.05;
+// |J_n| over |J_t|, in the norm of diag(A)^-1, of a normal that does not move, as under a drawer or
+// a turntable. The cone would hold what slips there. The normal impulse v_hat_n / R_n is known; both
+// are multiplied by one large number, which leaves it and takes from it what slip would add.
+constexpr double kGuided = 1e-6;
+constexpr double kGuidedScale = 1e8;
 // [N/m] Leaves R_n to the rule.
 constexpr double kRigid = 1e12;
 
@@ -118,6 +123,7 @@ void Contacts::Clear() {
   parts_.clear();
   part_tree_.clear();
   bounces_.clear();
+  guided_.clear();
   needs_regularization_ = false;
 }
 
@@ -165,9 +171,11 @@ void Contacts::Add(double dt, const Contact& contact, ContactConstraint* constra
 
   constraint_.push_back(constraint);
   swapped_.push_back(swapped);
+  const size_t blocks = jacobian_.size();
   const Vector3d v_c = AddJacobian(contact, frame, trees);
   friction_.push_back(swapped ? material.friction_2 : material.friction_1);
   friction_2_.push_back(swapped ? material.friction_1 : material.friction_2);
+  guided_.push_back(IsGuided(&jacobian_[blocks], *trees));
 
   const double rebound = std::min(-material.restitution * v_c.z(), kLargestRebound);
   const double push_out = PushOutSpeed(contact, dt + tau, options);
@@ -179,7 +187,7 @@ void Contacts::Add(double dt, const Contact& contact, ContactConstraint* constra
   // Together the contacts of a pair slip as one with its compliance.
   if (slips) slip *= pairs_.at(PairOf(contact).first).contacts / dt;
   slip_regularization_.push_back(slip);
-  needs_regularization_ = needs_regularization_ || bounces_.back() || slips;
+  needs_regularization_ = needs_regularization_ || bounces_.back() || slips || guided_.back();
   relaxation_time_.push_back(tau);
   stiffness_.push_back(kRigid);
 }
@@ -228,6 +236,25 @@ Vector3d Contacts::AddJacobian(const Contact& contact, const Matrix3d& frame, Tr
   return v_c;
 }
 
+bool Contacts::IsGuided(const double* blocks, const Trees& trees) const {
+  double moved[3] = {0, 0, 0};
+  for (const int tree : {tree_a_.back(), tree_b_.back()}) {
+    if (tree < 0) continue;
+    const int n = trees.dofs(tree);
+    for (int i = 0; i < 3 * n; ++i) {
+      moved[i / n] += blocks[i] * blocks[i] / trees.mass(tree, i % n);
+    }
+    blocks += 3 * n;
+  }
+  return friction_.back() > 0 && moved[2] <= kGuided * kGuided * (moved[0] + moved[1]);
+}
+
+double Contacts::Target(int contact, double shift) const {
+  const double v_hat = unshifted_[contact];
+  if (guided_[contact]) return v_hat > 0 ? kGuidedScale * v_hat : -kGuidedScale;
+  return v_hat - shift;
+}
+
 void Contacts::Regularize(double sigma, const double* w, Trees* trees) {
   std::vector<int> slip_tree(size(), -1);
   std::vector<int> slip_axis(size());
@@ -247,7 +274,8 @@ void Contacts::Regularize(double sigma, const double* w, Trees* trees) {
       slip_axis[i] = 0;
     }
     regularization_t_.push_back(R_t);
-    regularization_n_.push_back((bounces_[i] ? kNearRigidRebound : kNearRigid) * w[i]);
+    regularization_n_.push_back((bounces_[i] ? kNearRigidRebound : kNearRigid) * w[i] *
+                                (guided_[i] ? kGuidedScale : 1));
     if (ratio > 0 && rest > 0) slip_tree[i] = trees->AddSlip(1 / rest);
   }
   if (std::any_of(slip_tree.begin(), slip_tree.end(), [](int tree) { return tree >= 0; })) {
@@ -297,7 +325,7 @@ void Contacts::ShiftTargets(const Trees& trees, const std::vector<double>& v) {
     }
     // A contact that slips under load sticks where R_t gamma_t is all of its velocity.
     const bool slips = !slip_regularization_[i].isZero(0);
-    target_velocity_[3 * i + 2] = unshifted_[i] - (slips ? 0 : Shift(i, v_t[0], v_t[1]));
+    target_velocity_[3 * i + 2] = Target(i, slips ? 0 : Shift(i, v_t[0], v_t[1]));
   }
 }
 
@@ -305,7 +333,7 @@ bool Contacts::ShiftTargets(const sap_solution& solution, double sigma) {
   bool changed = false;
   for (int i = 0; i < size(); ++i) {
     const double* gamma = solution.impulse.data + 3 * i;
-    if (gamma[2] == 0) continue;
+    if (gamma[2] == 0 || guided_[i]) continue;
     const double* v_c = solution.contact_velocity.data + 3 * i;
     const double R_1 = regularization_t_.empty() ? sigma * solution.delassus_estimate.data[i]
                                                  : regularization_t_[i];

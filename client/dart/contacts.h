@@ -76,6 +76,11 @@ class Contacts {
   // Adds the blocks of a contact. Returns its velocity at v*, in the frame.
   Eigen::Vector3d AddJacobian(const ::dart::collision::Contact& contact,
                               const Eigen::Matrix3d& frame, Trees* trees);
+  // Whether no motion of its trees changes the normal velocity of the last contact, whose blocks
+  // begin there.
+  bool IsGuided(const double* blocks, const Trees& trees) const;
+  // v_hat_n of a contact with this last term.
+  double Target(int contact, double shift) const;
   // Adds trees [contacts], or -1, to the contacts, along an axis of each.
   void AddSlipTrees(const Trees& trees, const std::vector<int>& slip_tree,
                     const std::vector<int>& slip_axis);
@@ -99,6 +104,7 @@ class Contacts {
   std::vector<uint32_t> parts_;
   std::vector<int32_t> part_tree_;
   std::vector<bool> bounces_;
+  std::vector<bool> guided_;
   bool needs_regularization_ = false;
 };
 

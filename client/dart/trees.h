@@ -45,6 +45,10 @@ class Trees {
   int dofs(int tree) const { return static_cast<int>(dofs_[tree]); }
   int first_velocity(int tree) const { return first_velocity_[tree]; }
   double v_star(int velocity) const { return v_star_[velocity]; }
+  // Entry of the diagonal of A.
+  double mass(int tree, int dof) const {
+    return dynamics_matrix_[first_entry_[tree] + static_cast<size_t>(dof) * (dofs(tree) + 1)];
+  }
   // Entry of diag(dt d + dt^2 k).
   double implicit_force(int velocity) const { return implicit_forces_[velocity]; }
 

@@ -235,6 +235,37 @@ TEST(DartContactsTest, MeshesThatOverlapDeeplyAreNotPushedApartFasterThanTheLimi
   }
 }
 
+// No motion of the box changes the normal velocity, so the normal impulse is v_hat_n / R_n.
+TEST(DartContactsTest, ABoxOnARailSlidesAlongTheGroundThatItTouches) {
+  using ::dart::dynamics::PrismaticJoint;
+  constexpr double kFriction = 0.5, kMass = 2, kForce = 10, kTimeStep = 1e-3;
+  constexpr int kSteps = 200;
+  for (const double overlap : {0.0, 1e-7}) {
+    Scene scene(kTimeStep);
+    scene.AddGround(kFriction);
+    PrismaticJoint::Properties rail;
+    rail.mAxis = Vector3d::UnitX();
+    rail.mT_ParentBodyToJoint.translation() = Vector3d(0, 0, -overlap);
+    const SkeletonPtr box =
+        scene.AddOnJoint<PrismaticJoint>(kMass, {0.1, 0.1, 0.1}, Vector3d::Zero(), rail);
+    auto* shape = box->getBodyNode(0)
+                      ->createShapeNodeWith<::dart::dynamics::CollisionAspect,
+                                            ::dart::dynamics::DynamicsAspect>(
+                          std::make_shared<::dart::dynamics::BoxShape>(Vector3d(0.2, 0.2, 0.2)));
+    shape->setRelativeTranslation({0, 0, 0.1});
+    shape->getDynamicsAspect()->setFrictionCoeff(kFriction);
+    for (int i = 0; i < kSteps; ++i) {
+      box->setForce(0, kForce);
+      scene.world().step();
+    }
+    EXPECT_EQ(scene.report().contacts, 4);
+    const double R_n = 1 / (3 * kMass) / (4 * M_PI * M_PI);
+    const double normal_impulse = 4 * overlap / (kTimeStep + 0.02) / R_n;
+    const double expected = kSteps * (kForce * kTimeStep - kFriction * normal_impulse) / kMass;
+    EXPECT_NEAR(box->getVelocity(0), expected, 1e-3) << overlap;
+  }
+}
+
 TEST(DartContactsTest, AMovingBeltCarriesABoxAlong) {
   Scene scene;
   const SkeletonPtr belt = scene.AddBox(1, {40, 1, 0.2}, {0, 0, -0.1}, 0.6);

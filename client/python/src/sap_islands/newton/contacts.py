@@ -8,10 +8,16 @@ v_max satisfies all of them. Along its own normal each would turn bodies, where 
 with normals to all sides, and far from the contacts they would be many times faster than v_max.
 The last term, over the axes of friction with M their coefficients, is 0 where a contact sticks;
 without it the convex model parts bodies that slide at μ |v_t|, and they would hover.
+
+Where no motion of the trees changes v_n, as under a drawer or a turntable, they cannot part, and
+the cone would hold them. The normal force is known there, k_e times the overlap as in Newton's
+penalty solvers. v̂_n and R_n that give it are multiplied by one large number, which leaves it and
+takes from it what slip would add.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,12 +30,14 @@ from sap_islands.newton.dynamics import Dynamics
 from sap_islands.newton.layout import Indices, Layout, numpy_of
 from sap_islands.newton.material import Material
 from sap_islands.newton.rebounds import LEAST_REBOUND, Landings, rebound_targets, surface_speeds
-from sap_islands.problem import WORLD, BodyContacts, Contacts
+from sap_islands.problem import WORLD, BodyContacts, Contacts, Trees
 from sap_islands.solution import Solution
 
 _RIGID = 1e12  # stiffness that leaves R_n to the rule [N/m]
 _REACH_SPEED = 1.0  # contacts farther than a step at this and twice their speed are none [m/s]
 _TURNING = ("rolling", "torsional")
+_GUIDED = 1e-6  # |J_n| over |J_t|, in the norm of diag(A)^-1, of a normal that does not move
+_GUIDED_SCALE = 1e8  # of v̂_n and R_n there
 _SHIFT_SPEED, _SHIFT_CHANGE = 1e-3, 0.05  # what a change of the last term must exceed [m/s], [-]
 
 
@@ -50,6 +58,8 @@ class ContactSet:
         unshifted: [C] v̂_n without its last term [m/s].
         shift: [C] that term [m/s].
         landing: [C] speed at which the step closes a gap, if it does [m/s].
+        overlap: [C] >= 0 [m].
+        stiffness: [C] k_e of the shapes, their mean [N/m]; read of guided contacts alone.
         relaxation_time: [s].
         num_of_trees: Contacts that touch a tree.
         lands_or_rebounds: Some contact does, so that R_n has to be small.
@@ -66,12 +76,15 @@ class ContactSet:
     unshifted: FloatArray
     shift: FloatArray
     landing: FloatArray
+    overlap: FloatArray
+    stiffness: FloatArray
     relaxation_time: float
     num_of_trees: int
     lands_or_rebounds: bool
     _jacobian: list[FloatArray] = field(default_factory=list)
     _angular_jacobian: list[FloatArray] = field(default_factory=list)
     _trees: list[tuple[int, int]] = field(default_factory=list)
+    _guided: list[bool] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.row)
@@ -80,6 +93,13 @@ class ContactSet:
     def resists_turning(self) -> NDArray[np.bool_]:
         """[C] contacts with a rolling or torsional coefficient > 0."""
         return np.any(self.turning_friction > 0, axis=1)
+
+    @property
+    def guided(self) -> NDArray[np.bool_]:
+        """[C] contacts with friction whose normal velocity no motion changes."""
+        guided = np.zeros(len(self), bool)
+        guided[: len(self._guided)] = self._guided
+        return guided
 
     def update_shift(self, solution: Solution, twist: FloatArray, slip_parameter: float) -> bool:
         """Sets the last term by a solution; True if that changes a closed contact.
@@ -104,7 +124,7 @@ class ContactSet:
             turning[turns] = m * spin + with_impulse
         shift = np.linalg.norm(np.hstack([slip, turning]), axis=1)
         change = np.abs(shift - self.shift) > _SHIFT_SPEED + _SHIFT_CHANGE * shift
-        closed = impulse[:, 2] > 0
+        closed = (impulse[:, 2] > 0) & ~self.guided
         self.shift = np.where(closed, shift, self.shift)
         return bool((change & closed).any())
 
@@ -177,6 +197,8 @@ def read_contacts(
         unshifted=np.where(rebound > 0, np.maximum(target, rebound), target),
         shift=np.zeros(len(near)),
         landing=landing,
+        overlap=np.maximum(-gap, 0),
+        stiffness=material_of("ke").mean(axis=1),
         relaxation_time=tau,
         num_of_trees=int(touches_tree[near].sum()),
         lands_or_rebounds=bool((landing > 0).any() or (rebound > 0).any()),
@@ -285,20 +307,25 @@ def _velocity_of_kinematic(layout: Layout, dynamics: Dynamics, pairs: _Pairs) ->
 
 
 def make_contacts(
-    layout: Layout, dynamics: Dynamics, found: ContactSet
+    layout: Layout, dynamics: Dynamics, found: ContactSet, time_step: float
 ) -> tuple[Contacts, BodyContacts]:
     """The contacts of the problem with the targets of now."""
     first = found.num_of_trees
+    if not found._jacobian:
+        mobility = _mobility(dynamics.trees)
+        for i in range(first):
+            _add_jacobian(layout, dynamics, mobility, found, i)
     target = found.unshifted - found.shift
     turns = found.resists_turning
     spin = -_relative_spin(_kinematic_twist(layout, dynamics), found.body)  # that v_c is to reach
     tau, stiffness = (np.full(len(found), value) for value in (found.relaxation_time, _RIGID))
+    known = found.guided & (found.overlap > 0) & (found.stiffness > 0)
+    target[found.guided] = -_GUIDED_SCALE
+    target[known] = _GUIDED_SCALE * found.overlap[known] / (time_step + tau[known])
+    stiffness[known] = found.stiffness[known] / _GUIDED_SCALE
     contacts, bodies = Contacts.none(), BodyContacts.none()
     trees, others = slice(0, first), slice(first, None)
     if first:
-        if not found._jacobian:
-            for i in range(first):
-                _add_jacobian(layout, dynamics, found, i)
         frame = found.frame[trees]
         contacts = Contacts(
             tree_a=[a for a, _ in found._trees],
@@ -352,7 +379,44 @@ def _frames(n: FloatArray) -> FloatArray:
     return np.stack([t1, np.cross(n, t1), n], axis=1)
 
 
-def _add_jacobian(layout: Layout, dynamics: Dynamics, found: ContactSet, i: int) -> None:
+def _mobility(trees: Trees) -> list[FloatArray]:
+    """For each tree diag(A)^-1."""
+    diagonals, entries = [], np.asarray(trees.dynamics_matrix)
+    for dofs in np.asarray(trees.dofs).tolist():
+        diagonals.append(1 / np.diagonal(entries[: dofs * dofs].reshape(dofs, dofs)))
+        entries = entries[dofs * dofs :]
+    return diagonals
+
+
+def _is_guided(
+    linear: dict[int, FloatArray],
+    angular: dict[int, FloatArray],
+    arms: FloatArray,
+    mobility: Sequence[FloatArray],
+) -> bool:
+    """Whether no motion of the trees of a contact changes its normal velocity.
+
+    Args:
+        linear: [3, dofs] Jacobian of each tree.
+        angular: [3, dofs] likewise.
+        arms: [3] coefficients of rolling about t1 and t2 and of torsion, over that of sliding [m].
+        mobility: diag(A)^-1 of each tree of the model; free bodies come after these.
+    """
+    if max(linear) >= len(mobility):
+        return False
+    along = sum(linear[tree] ** 2 @ mobility[tree] for tree in linear)
+    about = sum(angular[tree] ** 2 @ mobility[tree] for tree in angular)
+    slip = along[:2].sum() + arms**2 @ about
+    return bool(along[2] <= _GUIDED**2 * slip)
+
+
+def _add_jacobian(
+    layout: Layout,
+    dynamics: Dynamics,
+    mobility: Sequence[FloatArray],
+    found: ContactSet,
+    i: int,
+) -> None:
     frame = found.frame[i]
     linear: dict[int, FloatArray] = {}
     angular: dict[int, FloatArray] = {}
@@ -379,3 +443,7 @@ def _add_jacobian(layout: Layout, dynamics: Dynamics, found: ContactSet, i: int)
         found._angular_jacobian.append(
             np.concatenate([block.ravel() for block in angular.values()])
         )
+    mu = found.friction[i]
+    found._guided.append(
+        mu > 0 and _is_guided(linear, angular, found.turning_friction[i] / mu, mobility)
+    )

@@ -149,7 +149,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         )
         self.solve_time = 0.0
         for self.solves in range(1, _MAX_SOLVES + 1):
-            contacts, body_contacts = make_contacts(self._layout, dynamics, found)
+            contacts, body_contacts = make_contacts(self._layout, dynamics, found, time_step)
             self.problem = Problem(
                 time_step=time_step,
                 trees=dynamics.trees,
