@@ -34,8 +34,8 @@ constexpr double kNearRigidRebound = 0.01 * kNearRigid;
 constexpr double kShiftSpeed = 1e-3;  // [m/s]
 constexpr double kShiftChange = 0.05;
 // |J_n| over |J_t|, in the norm of diag(A)^-1, of a normal that does not move, as under a drawer or
-// a turntable. The cone would hold what slips there. The normal impulse v_hat_n / R_n is known; both
-// are multiplied by one large number, which leaves it and takes from it what slip would add.
+// a turntable. The cone would hold what slips there. The normal impulse v_hat_n / R_n is known;
+// both are multiplied by one large number, which leaves it and takes what slip would add from it.
 constexpr double kGuided = 1e-6;
 constexpr double kGuidedScale = 1e8;
 // [N/m] Leaves R_n to the rule.
