@@ -1,8 +1,10 @@
 // In which order the islands of a problem are solved, and what is left to do after each.
 //
-// Largest first: an island that holds most of the work and is started late leaves the other threads
-// idle. Small islands share a task, so that a task is worth its overhead. A function of the graph
-// and its plans alone.
+// Islands with work for several threads come first, the largest before the others: one that is
+// started late leaves the other threads idle. Of a scene beyond the cache of a core, neighbours
+// come next, block by block: a block is a task, and touches a stretch of every array that is its
+// own. Otherwise the rest follows by size, and shares tasks, so that a task is worth its overhead.
+// Within a task the largest is first. A function of the graph and its plans alone.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +41,10 @@ class IslandSchedule {
   }
 
  private:
+  bool Precedes(int a, int b) const;
+  void AddTasksBySize(int begin);
+  void AddBlocks(const ConstraintGraph& graph, int begin, int trees);
+
   int num_large_{0};
   std::vector<double> flops_;               // per island
   std::vector<int> island_;                 // by position
