@@ -150,7 +150,7 @@ void ContactProblemReader::CheckNames() {
   for (int64_t id : p_.tree_id_) {
     if (id >= 0) sorted.push_back(id);
   }
-  std::sort(sorted.begin(), sorted.end());
+  if (!std::ranges::is_sorted(sorted)) std::ranges::sort(sorted);  // they mostly ascend
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return;
   int last = static_cast<int>(p_.tree_id_.size()) - 1;
