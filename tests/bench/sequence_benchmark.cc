@@ -9,7 +9,8 @@
 // its memory. A step's time is all of Solver::Solve, ordering and analysis of new patterns
 // included; these are also given by themselves ("layout"). GFLOP are those of the factorizations of
 // the largest island, divided by the time of the whole step. The peak of memory is that of the
-// process: the simulation and every solver that takes part.
+// process: the simulation and every solver that takes part. The round trip is the median of samples
+// after each step.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +24,7 @@
 #include "solver/island_forecast.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/solve.h"
+#include "tests/bench/core_distance.h"
 #include "tests/bench/scene_sequence.h"
 #include "tests/support/allocation_counter.h"
 
@@ -173,14 +175,14 @@ double PeakMegabytes() {
 }
 
 void Print(const Request& request, const SceneSeries& scene, const Side& one, const Side& several,
-           const Side& plain) {
+           const Side& plain, double round_trip_ns) {
   const Series& series = one.series();
   const double gflop = scene.factor_gflop * Mean(series.factorizations_of_largest);
   const std::string steps = std::to_string(request.from) + "-" + std::to_string(request.to);
   if (request.csv) {
     std::printf(
         "%s,%d,%d,%s,%.0f,%.1f,%.0f,%.2f,%.0f,%.2f,%.1f,%.4f,%.4f,%.4f,%d,%.4f,%.3f,%.3f,"
-        "%.1f,%d,%.4f,%.4f,%.2f,%.2f,%.0f,%.3f\n",
+        "%.1f,%d,%.4f,%.4f,%.2f,%.2f,%.0f,%.3f,%.0f\n",
         request.scene.c_str(), request.bodies, request.walls ? 1 : 0, steps.c_str(),
         Mean(scene.contacts), Mean(scene.islands), Mean(scene.largest_island_dofs),
         Mean(series.iterations), Largest(series.iterations), Mean(plain.series().iterations),
@@ -190,7 +192,7 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
         MedianRatio(plain.series().seconds, series.seconds), Median(series.allocations),
         one.failed() + several.failed() + plain.failed(), 1e3 * Median(series.layout_seconds),
         gflop, gflop / Median(series.seconds), scene.factor_megabytes, PeakMegabytes(),
-        Sum(series.seconds) / Sum(several.series().seconds));
+        Sum(series.seconds) / Sum(several.series().seconds), round_trip_ns);
     return;
   }
   std::printf("%s, %d bodies%s, steps %s: %.0f contacts, %.1f islands, largest %.0f dofs\n",
@@ -210,11 +212,11 @@ void Print(const Request& request, const SceneSeries& scene, const Side& one, co
   std::printf("  1 thread: %.3f ms least, %.3f median, %.3f mean, %.3f predicted\n",
               1e3 * Least(series.seconds), 1e3 * Median(series.seconds), 1e3 * Mean(series.seconds),
               1e3 * Mean(scene.predicted_s));
-  std::printf("  %d threads: %.3f ms least, %.3f median; speed-up %.2f, by sums %.2f\n",
-              request.threads, 1e3 * Least(several.series().seconds),
-              1e3 * Median(several.series().seconds),
-              MedianRatio(series.seconds, several.series().seconds),
-              Sum(series.seconds) / Sum(several.series().seconds));
+  std::printf(
+      "  %d threads: %.3f ms least, %.3f median; speed-up %.2f, by sums %.2f; round trip %.0f ns\n",
+      request.threads, 1e3 * Least(several.series().seconds),
+      1e3 * Median(several.series().seconds), MedianRatio(series.seconds, several.series().seconds),
+      Sum(series.seconds) / Sum(several.series().seconds), round_trip_ns);
   if (request.plain) {
     std::printf("  plain Newton: %.3f ms median, iterations %.2f mean, %.0f largest, failed %d\n",
                 1e3 * Median(plain.series().seconds), Mean(plain.series().iterations),
@@ -228,6 +230,7 @@ int Run(const Request& request) {
   Side several(&arena, sap::NewtonMethod::kAccelerated);
   Side plain(nullptr, sap::NewtonMethod::kPlain);
   SceneSeries scene_series;
+  std::vector<double> round_trips_ns;
   const auto solve = [&](const ContactProblem& problem, int step) -> const ContactSolution& {
     const bool measured = step >= request.from;
     const bool warm = step >= request.from - kFirstSolves;
@@ -235,7 +238,10 @@ int Run(const Request& request) {
     one.Solve(problem, measured);
     if (warm && step % 2 == 0) several.Solve(problem, measured);
     if (warm && request.plain) plain.Solve(problem, measured);
-    if (measured) scene_series.Add(problem, one.solution());
+    if (measured) {
+      scene_series.Add(problem, one.solution());
+      round_trips_ns.push_back(sap::bench::RoundTrip_ns(std::chrono::milliseconds(1)));
+    }
     if (step + 1 == request.to) scene_series.AddPlan(PlanOfLargestIsland(problem));
     return one.solution();
   };
@@ -245,7 +251,7 @@ int Run(const Request& request) {
     std::fprintf(stderr, "sequence_benchmark: %s\n", done.error().c_str());
     return 1;
   }
-  Print(request, scene_series, one, several, plain);
+  Print(request, scene_series, one, several, plain, Median(round_trips_ns));
   return 0;
 }
 

@@ -16,7 +16,7 @@ PROCESSES = 10
 SEQUENCE = (
     "scene;bodies;walls;steps;contacts;islands;largest dofs;iterations;largest;plain;"
     "factorizations;min ms;median ms;predicted ms;threads;its median ms;speed-up;plain / this;"
-    "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB;peak MB;by sums"
+    "allocations;failed;layout ms;GFLOP;GFLOP/s;factor MB;peak MB;by sums;round trip ns"
 )
 
 
@@ -44,13 +44,14 @@ def large(bench) -> Iterator[Table]:
 def threads(bench) -> Iterator[Table]:
     """Scenes of many islands and of a single pile, on more and more threads.
 
-    Each figure is of ten processes: whether threads gain may be decided as a process begins.
+    Each figure is of ten processes: whether threads gain may be decided as a process begins. The
+    round trip of a cache line between two cores is that of the process with the least speed-up.
     """
     table = Table(
         "threads",
         f"Own scenes, warm sequences: threads against 1, {PROCESSES} processes each",
         "scene;bodies;threads;1 thread ms;its median ms;least speed-up;median speed-up;"
-        "least by sums",
+        "least by sums;round trip ns",
     )
     counts = [2**k for k in range(1, 8) if 2**k < bench.threads] + [bench.threads]
     scenes = [("heaps", 900, 0, 30, 130), ("clutter", 160, 1, 80, 120), ("pile", 1000, 1, 60, 75)]
@@ -67,6 +68,7 @@ def threads(bench) -> Iterator[Table]:
                 for _ in range(PROCESSES)
             ]
             speed_ups = [float(row[16]) for row in rows]
+            slowest = rows[speed_ups.index(min(speed_ups))]
             table.add(
                 scene,
                 bodies,
@@ -76,5 +78,6 @@ def threads(bench) -> Iterator[Table]:
                 min(speed_ups),
                 statistics.median(speed_ups),
                 min(float(row[25]) for row in rows),
+                slowest[26],
             )
     yield table

@@ -14,18 +14,15 @@
 // for comparison with other builds.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
-#include <limits>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "solver/parallel/spin_pause.h"
 #include "solver/solve.h"
+#include "tests/bench/core_distance.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/problem_json.h"
 
@@ -89,35 +86,6 @@ Ratio Compare(Side* base, Side* side, int pairs) {
   return {Median(ratios), side_sum / base_sum};
 }
 
-// Nanoseconds until another thread has seen a write and this thread its answer: the least mean of
-// several rounds, of which there are few where other processes have the cores.
-double RoundTrip() {
-  using Clock = std::chrono::steady_clock;
-  constexpr int kTrips = 100;
-  constexpr auto kTime = std::chrono::milliseconds(20);
-  std::atomic<int> turn{0};  // odd: the other thread's; negative: it ends
-  std::thread other([&turn] {
-    for (int now = 0; now >= 0; now = turn.load(std::memory_order_acquire)) {
-      if (now % 2 == 1) turn.store(now + 1, std::memory_order_release);
-      sap::SpinPause();
-    }
-  });
-  double least = std::numeric_limits<double>::infinity();
-  const Clock::time_point begin = Clock::now();
-  for (Clock::time_point start = begin; start < begin + kTime;) {
-    for (int i = 0; i < 2 * kTrips; i += 2) {
-      turn.store(i + 1, std::memory_order_release);
-      while (turn.load(std::memory_order_acquire) != i + 2) sap::SpinPause();
-    }
-    const Clock::time_point end = Clock::now();
-    least = std::min(least, std::chrono::duration<double, std::nano>(end - start).count() / kTrips);
-    start = end;
-  }
-  turn.store(-1, std::memory_order_release);
-  other.join();
-  return least;
-}
-
 // Differs wherever one bit of a velocity or an impulse does, as surely as 64 bits can tell.
 uint64_t HashOfBits(const ContactSolution& solution) {
   uint64_t hash = 14695981039346656037u;  // FNV-1a, by words
@@ -163,7 +131,7 @@ void Run(const std::string& name, int threads, int pairs) {
               name.c_str(), islands.solution().islands.size(), problem->num_contacts(), iterations,
               1e3 * whole.Least(), 1e3 * islands.Least(), 1e3 * islands.MedianTime(),
               islands_ratio.median, 1e3 * parallel.Least(), 1 / threads_ratio.median,
-              1 / threads_ratio.of_sums, RoundTrip(),
+              1 / threads_ratio.of_sums, sap::bench::RoundTrip_ns(std::chrono::milliseconds(20)),
               Bits(islands.solution(), parallel.solution()).c_str());
 }
 
