@@ -404,8 +404,8 @@ def _is_guided(
     """
     if max(linear) >= len(mobility):
         return False
-    along = sum(linear[tree] ** 2 @ mobility[tree] for tree in linear)
-    about = sum(angular[tree] ** 2 @ mobility[tree] for tree in angular)
+    along = np.sum([linear[tree] ** 2 @ mobility[tree] for tree in linear], axis=0)
+    about = np.sum([angular[tree] ** 2 @ mobility[tree] for tree in angular], axis=0)
     slip = along[:2].sum() + arms**2 @ about
     return bool(along[2] <= _GUIDED**2 * slip)
 
