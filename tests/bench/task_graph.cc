@@ -19,9 +19,10 @@ double OwnTime(const TaskGraph::Task& task) {
 
 class Replay {
  public:
-  Replay(const TaskGraph& graph, int threads, double loop_s)
+  Replay(const TaskGraph& graph, int threads, const SharingCosts& costs)
       : graph_(graph),
-        loop_s_(loop_s),
+        costs_(costs),
+        threads_(threads),
         loops_(graph.loops.size()),
         tasks_(graph.tasks.size()),
         missing_(graph.tasks.size()),
@@ -94,13 +95,17 @@ class Replay {
     return next < tasks.size() && graph_.tasks[tasks[next]].num_before == 0;
   }
 
+  double Stretch(const Frame& frame) const {
+    const bool is_shared = threads_ > 1 && frame.from.in_loop != kNone;
+    return is_shared && OwnTime(graph_.tasks[frame.task]) < costs_.short_s ? costs_.stretch : 1;
+  }
+
   void Schedule(int thread, double now) {
     const Frame& frame = frames_[thread].back();
     const TaskGraph::Task& task = graph_.tasks[frame.task];
-    const double time = frame.loops_done < task.loops.size()
-                            ? task.loops[frame.loops_done].before_s + loop_s_
-                            : task.after_s;
-    events_.emplace(now + time, thread);
+    const bool opens = frame.loops_done < task.loops.size();
+    const double alone_s = opens ? task.loops[frame.loops_done].before_s : task.after_s;
+    events_.emplace(now + Stretch(frame) * alone_s + (opens ? costs_.loop_s : 0), thread);
   }
   void Start(int task, const Claimed& from, int thread, double now) {
     frames_[thread].push_back({task, from, 0});
@@ -178,7 +183,7 @@ class Replay {
     }
     for (const int open : open_) {
       if (!HasTasks(open) || !IsWithin(open, loop)) continue;
-      return Claim({.in_loop = open, .opened_it = false}, thread, now + loop_s_);
+      return Claim({.in_loop = open, .opened_it = false}, thread, now + costs_.loop_s);
     }
     waits_for_[thread] = loop;
   }
@@ -193,7 +198,7 @@ class Replay {
     if (open_.empty()) {
       idle_.push_back(thread);
     } else {
-      Claim({.in_loop = open_.front(), .opened_it = false}, thread, now + loop_s_);
+      Claim({.in_loop = open_.front(), .opened_it = false}, thread, now + costs_.loop_s);
     }
   }
 
@@ -226,7 +231,8 @@ class Replay {
   }
 
   const TaskGraph& graph_;
-  const double loop_s_;
+  const SharingCosts costs_;
+  const int threads_;
   std::vector<LoopState> loops_;
   std::vector<TaskTimes> tasks_;
   std::vector<int> missing_;                 // by task: of those that it waits for
@@ -239,6 +245,13 @@ class Replay {
 };
 
 }  // namespace
+
+SharingCosts SharingCosts::Of(int threads) {
+  constexpr double kShort_s = 100e-6;
+  if (threads >= 8) return {.loop_s = 2e-6, .stretch = 2, .short_s = kShort_s};
+  if (threads >= 4) return {.loop_s = 1.5e-6, .stretch = 1.5, .short_s = kShort_s};
+  return {.loop_s = 1e-6};
+}
 
 void KeepLeastTimes(const TaskGraph& other, TaskGraph* graph) {
   assert(other.tasks.size() == graph->tasks.size());
@@ -278,14 +291,15 @@ double CriticalPath(const TaskGraph& graph) {
   return path.empty() ? 0 : path[0];
 }
 
-double ReplayedTime(const TaskGraph& graph, int threads, double loop_s) {
+double ReplayedTime(const TaskGraph& graph, int threads, const SharingCosts& costs) {
   if (graph.tasks.empty()) return 0;
-  return Replay(graph, threads, loop_s).Run();
+  return Replay(graph, threads, costs).Run();
 }
 
-std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads, double loop_s) {
+std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads,
+                                            const SharingCosts& costs) {
   if (graph.tasks.empty()) return {};
-  Replay replay(graph, threads, loop_s);
+  Replay replay(graph, threads, costs);
   replay.Run();
   return replay.Parts();
 }

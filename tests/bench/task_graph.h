@@ -42,13 +42,23 @@ double Work(const TaskGraph& graph);
 // The longest chain of times that wait for one another: what threads without number would take.
 double CriticalPath(const TaskGraph& graph);
 
+// What sharing costs.
+struct SharingCosts {
+  double loop_s{0};   // opening a loop, and joining it
+  double stretch{1};  // of short tasks of loops: they read lines that other cores have written
+  double short_s{0};  // tasks that take less alone are short
+
+  // Fitted to what was measured on 4 and 16 cores (solver/MEASURED.md, "Sixteen cores"): those of
+  // the largest number of threads that is not above this one.
+  static SharingCosts Of(int threads);
+};
+
 // What `threads` threads would take that claim tasks in ascending order, nearly as
 // WorkSharingLoops deals them out: a thread stays with a loop while it has tasks left. The one
 // that opened it then waits for the others and helps with loops opened within it; any other goes
-// to the open loop that was opened first. Opening a loop and joining it take `loop_s`. Tasks
-// take as long as they took alone: that threads share memory and its bandwidth, and that helpers
-// may have gone to sleep, is left out.
-double ReplayedTime(const TaskGraph& graph, int threads, double loop_s);
+// to the open loop that was opened first. One thread has no costs of sharing but those of loops.
+// That threads share the bandwidth of memory, and that helpers may have gone to sleep, is left out.
+double ReplayedTime(const TaskGraph& graph, int threads, const SharingCosts& costs);
 
 // What the loops with one body have of a replayed time. The times of all parts add up to it.
 struct PartOfTime {
@@ -61,6 +71,7 @@ struct PartOfTime {
 
 // The parts of ReplayedTime, the longest first. Of the tasks of a loop the one that ended last is
 // looked into for the loops that it has opened; until it was claimed the time is that of the loop.
-std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads, double loop_s);
+std::vector<PartOfTime> PartsOfReplayedTime(const TaskGraph& graph, int threads,
+                                            const SharingCosts& costs);
 
 }  // namespace sap::bench

@@ -1,6 +1,6 @@
 // Predicts how solves scale: each is done on one thread with the loops that a number of threads
 // would share, the time of every task is recorded, and the tasks are replayed on that number of
-// threads (task_graph.h). The prediction is an upper bound.
+// threads (task_graph.h).
 //
 //   task_graph_benchmark [--fresh] SCENE BODIES WALLS FROM TO THREADS...
 //
@@ -38,10 +38,6 @@ extern "C" const char __executable_start[];  // of the linker: where the program
 namespace {
 
 using sap::bench::TaskGraph;
-
-// Opening, sharing and closing a loop, on the machines of loop_benchmark in solver/MEASURED.md,
-// "Threads".
-constexpr double kLoopSeconds = 1e-6;
 
 struct Request {
   std::string scene;
@@ -90,7 +86,7 @@ class Prediction {
   void PrintParts() const {
     std::map<const void*, sap::bench::PartOfTime> sums;
     for (const TaskGraph& graph : graphs_) {
-      for (const auto& part : sap::bench::PartsOfReplayedTime(graph, threads_, kLoopSeconds)) {
+      for (const auto& part : sap::bench::PartsOfReplayedTime(graph, threads_, costs_)) {
         sap::bench::PartOfTime& sum = sums[part.body];
         sum.loops += part.loops;
         sum.serial_s += part.serial_s;
@@ -112,7 +108,7 @@ class Prediction {
     for (const TaskGraph& graph : graphs_) {
       work.push_back(Work(graph));
       critical_path.push_back(CriticalPath(graph));
-      time.push_back(ReplayedTime(graph, threads_, kLoopSeconds));
+      time.push_back(ReplayedTime(graph, threads_, costs_));
       speed_up.push_back(work.back() / time.back());
     }
     std::printf("%d,%.4f,%.4f,%.4f,%.3f\n", threads_, 1e3 * Median(work),
@@ -121,6 +117,7 @@ class Prediction {
 
  private:
   const int threads_;
+  const sap::bench::SharingCosts costs_{sap::bench::SharingCosts::Of(threads_)};
   const bool fresh_;
   sap::TaskArena arena_;
   sap::Solver solver_;

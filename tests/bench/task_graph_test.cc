@@ -31,24 +31,24 @@ TEST(TaskGraphTest, OneThreadTakesAllTimesAndThreadsWithoutNumberTheLongestChain
   const TaskGraph graph = NestedLoops(4, 10);
   EXPECT_EQ(Work(graph), 1 + 4 * 4 + 2 + 10);
   EXPECT_EQ(CriticalPath(graph), 10);
-  EXPECT_EQ(ReplayedTime(graph, 1, 0), Work(graph));
-  EXPECT_EQ(ReplayedTime(graph, 64, 0), CriticalPath(graph));
+  EXPECT_EQ(ReplayedTime(graph, 1, {}), Work(graph));
+  EXPECT_EQ(ReplayedTime(graph, 64, {}), CriticalPath(graph));
   EXPECT_EQ(CriticalPath(NestedLoops(4, 1)), 1 + 4 + 2);
 }
 
 TEST(TaskGraphTest, TasksOfALoopAreDealtOneByOneAndTheRestIsSerial) {
   const TaskGraph graph = OneLoop(10, 3, 2, 5);
-  EXPECT_EQ(ReplayedTime(graph, 1, 0), 3 + 20 + 5);
-  EXPECT_EQ(ReplayedTime(graph, 2, 0), 3 + 10 + 5);
-  EXPECT_EQ(ReplayedTime(graph, 4, 0), 3 + 6 + 5);  // 3 tasks of 2 for two of the four threads
-  EXPECT_EQ(ReplayedTime(graph, 10, 0), 3 + 2 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 1, {}), 3 + 20 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 2, {}), 3 + 10 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 4, {}), 3 + 6 + 5);  // 3 tasks of 2 for two of the four threads
+  EXPECT_EQ(ReplayedTime(graph, 10, {}), 3 + 2 + 5);
 }
 
 // With two threads the helper is in the task of 10 until then: it takes the last inner task.
 TEST(TaskGraphTest, AThreadThatHasEndedItsTaskJoinsTheLoopThatIsOpen) {
-  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 2, 0), 10 + 4 + 2);
-  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 3, 0), 1 + 2 * 4 + 2);
-  EXPECT_EQ(ReplayedTime(NestedLoops(4, 1), 2, 0), 1 + 2 * 4 + 2);
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 2, {}), 10 + 4 + 2);
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 10), 3, {}), 1 + 2 * 4 + 2);
+  EXPECT_EQ(ReplayedTime(NestedLoops(4, 1), 2, {}), 1 + 2 * 4 + 2);
 }
 
 // With two threads the one that opened the outer loop ends its task of 1 when the other opens the
@@ -56,12 +56,21 @@ TEST(TaskGraphTest, AThreadThatHasEndedItsTaskJoinsTheLoopThatIsOpen) {
 TEST(TaskGraphTest, AThreadThatWaitsForItsLoopHelpsWithLoopsOpenedWithinIt) {
   TaskGraph graph = NestedLoops(4, 1);
   std::swap(graph.loops[0].tasks[0], graph.loops[0].tasks[1]);
-  EXPECT_EQ(ReplayedTime(graph, 2, 0), 1 + 2 * 4 + 2);
+  EXPECT_EQ(ReplayedTime(graph, 2, {}), 1 + 2 * 4 + 2);
 }
 
 TEST(TaskGraphTest, OpeningAndJoiningALoopTakeTheirTime) {
-  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 1, 0.5), 0.5 + 16);
-  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, 0.5), 0.5 + 0.5 + 8);
+  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 1, {.loop_s = 0.5}), 0.5 + 16);
+  EXPECT_EQ(ReplayedTime(OneLoop(2, 0, 8, 0), 2, {.loop_s = 0.5}), 0.5 + 0.5 + 8);
+}
+
+// Two tasks of 8 and a solve that runs for 3 before them and for 5 after: not a task of a loop.
+TEST(TaskGraphTest, ShortTasksOfLoopsTakeLongerWhereThreadsShareThem) {
+  const TaskGraph graph = OneLoop(2, 3, 8, 5);
+  const SharingCosts costs{.stretch = 1.5, .short_s = 9};
+  EXPECT_EQ(ReplayedTime(graph, 2, costs), 3 + 12 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 1, costs), 3 + 16 + 5);
+  EXPECT_EQ(ReplayedTime(graph, 2, {.stretch = 1.5, .short_s = 8}), 3 + 8 + 5);
 }
 
 // Two threads: the loop of ten takes 5 rounds of 2, the solve itself 3 before it and 5 after.
@@ -69,7 +78,7 @@ TEST(TaskGraphTest, PartsOfAReplayedTimeAddUpToIt) {
   const int name = 0;
   TaskGraph graph = OneLoop(10, 3, 2, 5);
   graph.loops[0].body = &name;
-  const std::vector<PartOfTime> parts = PartsOfReplayedTime(graph, 2, 0);
+  const std::vector<PartOfTime> parts = PartsOfReplayedTime(graph, 2, {});
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].body, &name);
   EXPECT_EQ(parts[0].loops, 1);
@@ -89,7 +98,7 @@ TEST(TaskGraphTest, PartsOfALoopWithinATaskAreThoseOfItsBody) {
   graph.loops[1].body = &inner;
   double of_outer = 0;
   double of_inner = 0;
-  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, 0)) {
+  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, {})) {
     if (part.body == &outer) of_outer = part.serial_s + part.loop_s;
     if (part.body == &inner) of_inner = part.serial_s + part.loop_s;
   }
@@ -114,9 +123,9 @@ TaskGraph OrderedTasks() {
 // On two threads 1, then 5 on one; 2, 3 and 4 on the other.
 TEST(TaskGraphTest, AThreadGoesOnWithTheTaskThatWaitedForTheOneItHasDone) {
   EXPECT_EQ(CriticalPath(OrderedTasks()), 1 + 1 + 6 + 3 + 2);
-  EXPECT_EQ(ReplayedTime(OrderedTasks(), 1, 0), Work(OrderedTasks()));
-  EXPECT_EQ(ReplayedTime(OrderedTasks(), 2, 0), 1 + 10 + 2);
-  EXPECT_EQ(ReplayedTime(OrderedTasks(), 3, 0), 1 + 10 + 2);
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 1, {}), Work(OrderedTasks()));
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 2, {}), 1 + 10 + 2);
+  EXPECT_EQ(ReplayedTime(OrderedTasks(), 3, {}), 1 + 10 + 2);
 }
 
 TEST(TaskGraphTest, PartsOfTasksThatWaitForOthersAddUpToo) {
@@ -124,9 +133,9 @@ TEST(TaskGraphTest, PartsOfTasksThatWaitForOthersAddUpToo) {
   const int body = 0;
   graph.loops[0].body = &body;
   double sum = 0;
-  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, 0))
+  for (const PartOfTime& part : PartsOfReplayedTime(graph, 2, {}))
     sum += part.serial_s + part.loop_s;
-  EXPECT_EQ(sum, ReplayedTime(graph, 2, 0));
+  EXPECT_EQ(sum, ReplayedTime(graph, 2, {}));
 }
 
 TEST(TaskGraphTest, OfTwoRecordingsTheLesserTimeOfEachTaskIsKept) {
