@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from test_newton import UPRIGHT, Scene, add_ground, newton, wp
+from support.newton_scene import UPRIGHT, Scene, add_ground, newton, wp
 
 pytestmark = pytest.mark.full  # as test_newton.py
 
