@@ -52,6 +52,14 @@ bool HasCurvedLaws(const IslandView& view) {
   return has;
 }
 
+// Whether an iteration takes some 20 us at most. A deadline is then looked at between iterations
+// only: each look reads the clock, and ten per iteration are 4 % of the time of small islands.
+bool IsShort(const IslandRange& range) {
+  constexpr int kMostVelocities = 48;
+  constexpr int kMostConstraints = 64;
+  return range.num_velocities() <= kMostVelocities && range.num_constraints() <= kMostConstraints;
+}
+
 // The Newton loop with what it carries from step to step.
 template <typename View>
 class IslandSolve {
@@ -62,6 +70,7 @@ class IslandSolve {
       : view_(view),
         options_(options),
         stop_(stop),
+        stop_within_(IsShort(view.range()) ? stop.WithoutDeadline() : stop),
         sweep_order_(sweep_order),
         factorization_(factorization),
         workspace_(*workspace),
@@ -70,13 +79,14 @@ class IslandSolve {
         accelerated_(options.newton == NewtonMethod::kAccelerated),
         has_curved_laws_(accelerated_ && HasCurvedLaws(view)),
         control_(view, options),
-        factor_(view, factorization, IsPreconditioned(factorization.plan, options), stop,
+        factor_(view, factorization, IsPreconditioned(factorization.plan, options), stop_within_,
                 &report_.factorizations) {}
 
   IslandReport Run() {
     Iterate();
-    control_.Certify(OptimalityGapBound(view_, norms_.cost, stop_, &data_, &workspace_.scratch),
-                     stop_.Cancelled());
+    control_.Certify(
+        OptimalityGapBound(view_, norms_.cost, stop_within_, &data_, &workspace_.scratch),
+        stop_within_.Cancelled());
     return report_;
   }
 
@@ -111,12 +121,12 @@ class IslandSolve {
   // A Newton step, and a sweep after it where one is due; false if it was the last.
   bool TakeStep() {
     const StepStatus step = ComputeStep();
-    if (step == StepStatus::kStopped) return control_.End(StatusOf(stop_.Reason()));
+    if (step == StepStatus::kStopped) return control_.End(StatusOf(stop_within_.Reason()));
     if (step == StepStatus::kNotPositiveDefinite) {
       return trial_.active() ? TakeTrialBack() : control_.End(SolveStatus::kNumericalFailure);
     }
     const LineSearchResult search = Search(SearchedCost::kTrue);
-    if (stop_.Requested()) return control_.End(StatusOf(stop_.Reason()));
+    if (stop_within_.Requested()) return control_.End(StatusOf(stop_within_.Reason()));
     ++report_.iterations;
     if (!search.descends || search.alpha == 0) {
       return trial_.active() ? TakeTrialBack() : control_.End(SolveStatus::kStalledAtRoundoff);
@@ -125,7 +135,7 @@ class IslandSolve {
     if (has_curved_laws_ && trial_.MayBegin(search.alpha)) {
       constexpr double kLonger = 2;
       const LineSearchResult longer = Search(SearchedCost::kLinearized);
-      if (stop_.Requested()) return control_.End(StatusOf(stop_.Reason()));
+      if (stop_within_.Requested()) return control_.End(StatusOf(stop_within_.Reason()));
       if (longer.alpha > kLonger * search.alpha) return BeginTrial(search, longer.alpha);
     }
     const double alpha = search.alpha;
@@ -156,7 +166,7 @@ class IslandSolve {
   LineSearchResult Search(SearchedCost cost) {
     return SearchAlongStep(view_,
                            accelerated_ ? kAcceleratedSearchTolerance : kPlainSearchTolerance,
-                           stop_, data_, &step_, &workspace_.scratch, cost);
+                           stop_within_, data_, &step_, &workspace_.scratch, cost);
   }
 
   // Takes a step as long as the cost without the curvature of curved laws allows, in the place of
@@ -202,8 +212,8 @@ class IslandSolve {
     } else {
       EvaluateHessians(view_, &data_);
     }
-    workspace_.hessian.Assemble(view_, data_, stop_);
-    if (stop_.Requested()) return StepStatus::kStopped;
+    workspace_.hessian.Assemble(view_, data_, stop_within_);
+    if (stop_within_.Requested()) return StepStatus::kStopped;
     StepStatus status = SolveStep();
     for (double shift = kLeastShift;
          status == StepStatus::kNotPositiveDefinite && shift <= kLargestShift; shift *= 100) {
@@ -214,8 +224,8 @@ class IslandSolve {
     return status;
   }
   StepStatus SolveStep() {
-    return SolveNewtonStep(view_, workspace_.hessian, stop_, data_, &factor_, &workspace_.conjugate,
-                           &step_);
+    return SolveNewtonStep(view_, workspace_.hessian, stop_within_, data_, &factor_,
+                           &workspace_.conjugate, &step_);
   }
 
   // Takes the Newton step.
@@ -247,14 +257,15 @@ class IslandSolve {
   // A sweep, in the other direction than the last one; false if it was stopped on its way.
   bool SweepOnce(SweptGroups groups) {
     ForVelocities(view_, [&](int i) { workspace_.v_before_sweep[i] = data_.v[i]; });
-    const bool complete = Sweep(view_, sweep_order_, backward_, stop_, &data_, &step_, groups);
+    const bool complete =
+        Sweep(view_, sweep_order_, backward_, stop_within_, &data_, &step_, groups);
     backward_ = !backward_;
     if (sweep_order_.num_groups(view_.island) == 1) ++report_.factorizations;  // one group: one
     return complete;
   }
 
   void EvaluateAtV() {
-    norms_ = EvaluateIterateOf(view_, options_, stop_, &data_, &workspace_.scratch);
+    norms_ = EvaluateIterateOf(view_, options_, stop_within_, &data_, &workspace_.scratch);
   }
 
   // Evaluates at v. Goes back to where it was, and ends there, if that is outside the range of
@@ -277,13 +288,14 @@ class IslandSolve {
   // that what a deadline has cut can be solved again to the same bits.
   bool EndBefore(const std::vector<double>& v_before) {
     --report_.iterations;
-    if (stop_.Reason() != StopReason::kCancelled) GoBack(v_before);
-    return control_.End(StatusOf(stop_.Reason()));
+    if (stop_within_.Reason() != StopReason::kCancelled) GoBack(v_before);
+    return control_.End(StatusOf(stop_within_.Reason()));
   }
 
   const View& view_;
   const SolverOptions& options_;
   const StopToken& stop_;
+  const StopToken stop_within_;  // an iteration
   const SweepOrder& sweep_order_;
   const PlannedFactors& factorization_;
   SapWorkspace& workspace_;

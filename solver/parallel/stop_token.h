@@ -49,6 +49,8 @@ class StopToken {
     if (deadline_ < Clock::time_point::min() + duration) return Expired();
     return {cancelled_, deadline_ - duration};
   }
+  // The same with its flag alone.
+  StopToken WithoutDeadline() const { return {cancelled_, Clock::time_point::max()}; }
   // The same with a deadline in the past.
   StopToken Expired() const { return {cancelled_, Clock::time_point::min()}; }
 
