@@ -273,9 +273,11 @@ class CoulombRounds {
     });
   }
 
+  // The defect of the velocities at which F was evaluated last.
   double Defect() { return CoulombDefect(view_, stop_, &data_, &workspace_.scratch); }
-  // Whether rounding errors explain all of F where it was evaluated last, so that no round can do
-  // better. `defect`: there.
+
+  // Whether rounding errors explain all of F at velocities with this defect, so that no round can
+  // do better.
   bool IsRoundoff(double defect) const {
     return 2 * residual_ * std::sqrt(view_.constants().mass_unit) <= defect &&
            std::isfinite(defect);

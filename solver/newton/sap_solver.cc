@@ -295,7 +295,7 @@ class IslandSolve {
   const View& view_;
   const SolverOptions& options_;
   const StopToken& stop_;
-  const StopToken stop_within_;  // an iteration
+  const StopToken stop_within_;  // looked at within an iteration
   const SweepOrder& sweep_order_;
   const PlannedFactors& factorization_;
   SapWorkspace& workspace_;

@@ -274,8 +274,9 @@ TEST_F(MessageTransfersTest, WhoTakesNoAnswersMakesRoomForOthersAtTheLimitsOfAll
   }
 }
 
-// Nothing comes of a request that waits to be read, however short its time.
-TEST_F(MessageTransfersTest, RequestsThatWaitMakeRoomAtOnceAtTheLimitOfAll) {
+// Nothing comes of a request before it is read, so it has no time to keep its place. It has no read
+// that could end either.
+TEST_F(MessageTransfersTest, ARequestThatWaitsMakesRoomAtOnceAndIsWithdrawn) {
   ServerConfig config = FourSlots();
   config.admission.all.max_calls = 8;
   MessageTransfers transfers(config, &Now);
@@ -286,28 +287,13 @@ TEST_F(MessageTransfersTest, RequestsThatWaitMakeRoomAtOnceAtTheLimitOfAll) {
   ASSERT_NE(waiting, reads.end());
   EXPECT_TRUE(transfers.BeginRead(&bob_, &reads[8]).has_value());
   EXPECT_TRUE(reads[8].posted);
-  EXPECT_TRUE(waiting->withdrawn());
   EXPECT_EQ(std::ranges::count_if(reads, [](const PostedRead& read) { return read.evicted(); }), 1);
+  EXPECT_TRUE(waiting->evicted());
+  EXPECT_TRUE(waiting->withdrawn());
+  transfers.Expedite(&*waiting);
+  EXPECT_FALSE(waiting->posted);
   for (PostedRead& read : reads) transfers.EndRead(&read);
-}
-
-// A request that never was read has no read that could end.
-TEST_F(MessageTransfersTest, AnEvictedRequestThatWaitsIsWithdrawn) {
-  ServerConfig config = FourSlots();
-  config.admission.all.max_calls = 3;
-  MessageTransfers transfers(config, &Now);
-  std::deque<PostedRead> reads(4);
-  for (int i = 0; i < 3; ++i) EXPECT_TRUE(transfers.BeginRead(&alice_, &reads[i]).has_value());
-  transfers.Received(&reads[0]);
-  transfers.Received(&reads[1]);
-  now_ms_ += 50;
-  EXPECT_TRUE(transfers.BeginRead(&bob_, &reads[3]).has_value());
-  EXPECT_TRUE(reads[2].evicted());
-  EXPECT_TRUE(reads[2].withdrawn());
-  transfers.Expedite(&reads[2]);
-  EXPECT_FALSE(reads[2].posted);
-  for (PostedRead& read : reads) transfers.EndRead(&read);
-  EXPECT_FALSE(reads[2].posted);
+  EXPECT_FALSE(waiting->posted);
 }
 
 TEST_F(MessageTransfersTest, AReadThatWaitsIsPostedOnceItsCallIsCancelled) {

@@ -311,7 +311,7 @@ def make_contacts(
 ) -> tuple[Contacts, BodyContacts]:
     """The contacts of the problem with the targets of now."""
     first = found.num_of_trees
-    if not found._jacobian:
+    if first and not found._jacobian:
         mobility = _mobility(dynamics.trees)
         for i in range(first):
             _add_jacobian(layout, dynamics, mobility, found, i)
