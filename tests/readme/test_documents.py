@@ -30,6 +30,21 @@ def blocks(language, document="README.md"):
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
+def prose_of(document):
+    """The text of a document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+
+
+def headings(document):
+    return re.findall(r"^#+ (.*)$", prose_of(document), re.MULTILINE)
+
+
+def anchor(heading):
+    """The name by which GitHub and the site link to a section."""
+    shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+    return re.sub(r"[^\w\- ]", "", shown).strip().replace(" ", "-")
+
+
 class DocumentsTest(unittest.TestCase):
     def test_the_examples_are_those_that_are_compiled(self):
         compiled = [pathlib.Path(binary).name + ".cc" for binary in example_binaries]
@@ -55,11 +70,20 @@ class DocumentsTest(unittest.TestCase):
 
     def test_links_lead_somewhere(self):
         for document in documents():
-            prose = re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
-            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
+            for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose_of(document)):
                 with self.subTest(document=document.name, link=link):
                     if "://" not in link:
                         self.assertTrue((document.parent / link).exists())
+
+    def test_links_to_sections_lead_to_one(self):
+        sections = {document.resolve(): set(map(anchor, headings(document)))
+                    for document in documents()}
+        for document in documents():
+            for link, section in re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", prose_of(document)):
+                target = (document.parent / link).resolve() if link else document.resolve()
+                if "://" not in link and target in sections:
+                    with self.subTest(document=document.name, link=f"{link}#{section}"):
+                        self.assertIn(section, sections[target])
 
     def test_scripts_that_are_named_exist(self):
         for document in documents():
