@@ -17,6 +17,7 @@ from conftest import ROOT
 
 PACKAGE = ROOT / "client" / "python"
 EXAMPLES = PACKAGE / "examples"
+PAGES = ROOT / "deploy" / "docs"
 
 
 def run(name: str, *arguments: str, timeout: float = 1200) -> str:
@@ -36,23 +37,26 @@ def test_readme_shows_the_first_example_and_what_it_prints() -> None:
     assert run("first_solve.py") in blocks(readme, "text")
 
 
-@pytest.mark.parametrize("page", sorted(PACKAGE.glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", sorted([*PACKAGE.glob("*.md"), *PAGES.glob("*.md")]), ids=lambda page: page.name
+)
 def test_python_in_the_pages_compiles(page: Path) -> None:
     for block in blocks(page.read_text(), "python"):
         compile(block, page.name, "exec")
 
 
 def test_a_soft_block_rests_as_its_page_says(capsys: pytest.CaptureFixture[str]) -> None:
-    page = (PACKAGE / "SOFT.md").read_text()
-    exec(blocks(page, "python")[0], {})
-    assert capsys.readouterr().out == blocks(page, "text")[0]
+    page = (PAGES / "soft_bodies.md").read_text()
+    (snippet,) = [block for block in blocks(page, "python") if "fem.grid(" in block]
+    exec(snippet, {})
+    assert capsys.readouterr().out in blocks(page, "text")
 
 
 def test_pictures_of_soft_bodies_are_drawn(tmp_path: Path) -> None:
     assert "0 islands not solved" in run("soft_pictures.py", str(tmp_path), "cable")
     assert (tmp_path / "soft_cable.webp").read_bytes()[8:12] == b"WEBP"
-    page = (PACKAGE / "SOFT.md").read_text()
-    shown = set(re.findall(r"\((soft_\w+\.webp)\)", page))
+    page = (PAGES / "soft_bodies.md").read_text()
+    shown = set(re.findall(r"/(soft_\w+\.webp)\)", page))
     assert shown == {path.name for path in PACKAGE.glob("soft_*.webp")}
 
 
@@ -183,9 +187,9 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
     [
         ("README.md", "ConstraintRows"),
         ("client/python/ROWS.md", "ConstraintRows"),
-        ("client/python/GRADIENTS.md", "client.differentiate("),
+        ("deploy/docs/gradients.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
-        ("proto/SOFT_BODIES.md", "coupled_a"),
+        ("deploy/docs/soft_bodies.md", "coupled_a"),
     ],
 )
 def test_snippets_in_the_documents_print_what_is_shown(
