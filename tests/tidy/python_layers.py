@@ -1,6 +1,7 @@
 """Who may import whom in the Python package, as layers.py says it of C++."""
 
 import ast
+import re
 
 from finding import Finding
 
@@ -102,6 +103,17 @@ def check(tree):
             if not _is_in(target, PYTHON[room]):
                 yield Finding(path, line, "direction", f"{room or name} does not import {target}")
     yield from _circles(modules, imported)
+    if PACKAGE + "README.md" in tree:
+        yield from _unnamed_rooms(modules, tree[PACKAGE + "README.md"])
+
+
+def _unnamed_rooms(modules, readme):
+    """Folders and public modules that the README of the package does not know."""
+    tops = {path.removeprefix(PACKAGE).split("/")[0] for path in modules.values()}
+    for top in sorted(tops):
+        name = top.removesuffix(".py")
+        if not name.startswith("__") and not re.search(rf"`{name}[`/]", readme):
+            yield Finding(PACKAGE + "README.md", 1, "layout", f"does not name {top}")
 
 
 def _name(path):

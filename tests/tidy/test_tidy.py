@@ -9,6 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import cpp_text
 import folders
 import layers
+import python_layers
 import sizes
 import tidy
 import words
@@ -238,6 +239,15 @@ class ProseTest(unittest.TestCase):
         self.assertEqual(self.found("a.cc", 'f("// beside");  // next\n'), [])
         self.assertEqual(self.found("a.py", "beside = '# but for'\n"), [])
         self.assertEqual(self.found("a.md", "```sh\nfind beside\n```\n"), [])
+
+
+class PythonLayersTest(unittest.TestCase):
+    def test_what_the_page_of_the_package_does_not_name_is_found(self):
+        package = python_layers.PACKAGE
+        tree = {package + path: "" for path in ("fem/__init__.py", "fem/mesh.py", "tls.py")}
+        tree[package + "README.md"] = "| `fem/` | bodies |"
+        found = [finding.message for finding in python_layers.check(tree)]
+        self.assertEqual(found, ["does not name tls.py"])
 
 
 class FoldersTest(unittest.TestCase):
