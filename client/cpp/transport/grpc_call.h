@@ -1,6 +1,7 @@
 // Context and status of gRPC calls: deadline and authorization in, Error out. Internal.
 #pragma once
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include <map>
@@ -11,8 +12,24 @@
 #include "client/cpp/transport/authorization.h"
 #include "client/cpp/transport/call_types.h"
 #include "client/cpp/transport/server_identity.h"
+#include "sap/v1/solver_service.grpc.pb.h"
 
 namespace sap::client {
+
+// Paths of the methods of SolverService.
+namespace methods {
+inline constexpr const char* kSolve = "/sap.v1.SolverService/Solve";
+inline constexpr const char* kSolveBatch = "/sap.v1.SolverService/SolveBatch";
+inline constexpr const char* kStreamBatch = "/sap.v1.SolverService/StreamBatch";
+inline constexpr const char* kSolveSession = "/sap.v1.SolverService/SolveSession";
+inline constexpr const char* kDifferentiate = "/sap.v1.SolverService/Differentiate";
+inline constexpr const char* kDifferentiateBatch = "/sap.v1.SolverService/DifferentiateBatch";
+inline constexpr const char* kGetServerInfo = "/sap.v1.SolverService/GetServerInfo";
+}  // namespace methods
+
+// A stub whose requests are serialized already (request_bytes.h).
+template <typename Response>
+using BytesStub = grpc::TemplatedGenericStub<grpc::ByteBuffer, Response>;
 
 // gRPC ends the process over a header that it cannot send.
 Status CheckHeaders(const CallOptions& call);

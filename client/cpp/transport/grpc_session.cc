@@ -7,7 +7,7 @@
 
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/loss.h"
-#include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/request_bytes.h"
 #include "client/cpp/transport/retry.h"
 #include "client/cpp/transport/session_call.h"
 #include "client/cpp/transport/session_steps.h"
@@ -232,9 +232,10 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     OpenedCall opened;
     opened.call = std::make_unique<SessionCall>(&events_);
     SessionCall* call = opened.call.get();
-    const bool begun = co_await call->Open(client_.stub.get(), client_.start, left, lost_attempts_,
+    const bool begun = co_await call->Open(client_.channel, client_.start, left, lost_attempts_,
                                            without_connection, limit);
-    if (begun) co_await call->Write(open_);  // if this fails, so does the read
+    const grpc::ByteBuffer open = Serialize(open_);
+    if (begun) co_await call->Write(open);  // if this fails, so does the read
     const bool read = co_await call->Read(&opened.response);
     if (!read) {
       Error why = co_await Finish(call);
@@ -352,7 +353,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   // follows it.
   Task<bool> WriteSteps() {
     while (!write_failed_ && !given_up_) {
-      const v1::SolveSessionRequest* request = steps_.Next(max_in_flight_);
+      const grpc::ByteBuffer* request = steps_.Next(max_in_flight_);
       if (request == nullptr) break;
       steps_.MarkWritten();
       is_writing_ = true;
@@ -456,16 +457,7 @@ class GrpcSession final : public StepStream {
 
   void Send(uint64_t step_id, const ContactProblemView& problem,
             const std::optional<SolveOptions>& options, const WaitLimit& limit) override {
-    SessionSteps::Step made;
-    {
-      const std::lock_guard lock(mutex());
-      made = flow_->steps().Make();
-    }
-    v1::SessionStep* step = made.request.mutable_step();
-    step->set_step_id(step_id);
-    client::ToMessage(problem, step->mutable_problem());
-    step->clear_options();
-    if (options) client::ToMessage(*options, step->mutable_options());
+    SessionSteps::Step made = flow_->steps().Make(step_id, problem, options);
     Change([&] {
       if (flow_->state().ended) return;
       flow_->steps().Add(std::move(made));

@@ -24,13 +24,13 @@
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "client/cpp/transport/server_identity.h"
-#include "sap/v1/solver_service.grpc.pb.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
 // What a session needs of its client, which it may outlive.
 struct SessionResources {
-  std::shared_ptr<v1::SolverService::Stub> stub;
+  std::shared_ptr<grpc::Channel> channel;
   CallStart start;
   // After a loss a stream must be open within this time; 0: the session ends with its stream.
   std::chrono::nanoseconds reconnect_within;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "client/cpp/transport/request_bytes.h"
+
 namespace sap::client {
 namespace {
 
@@ -53,8 +55,8 @@ bool SetGuessOf(const v1::ContactProblem& problem, int first, int last,
 
 }  // namespace
 
-void LastVelocities::Remember(v1::ContactProblem* problem, const v1::ContactSolution& solution) {
-  problem_.Swap(problem);
+void LastVelocities::Remember(const grpc::ByteBuffer& step, const v1::ContactSolution& solution) {
+  step_ = step;
   velocity_ = solution.velocity();
   island_of_tree_ = solution.island_of_tree();
   status_ = solution.islands().status();
@@ -62,16 +64,18 @@ void LastVelocities::Remember(v1::ContactProblem* problem, const v1::ContactSolu
 }
 
 bool LastVelocities::SetGuess(v1::ContactProblem* problem) const {
-  const int last_count = known_ ? problem_.trees().dofs_size() + problem_.bodies().mass_size() : 0;
+  const v1::SolveSessionRequest step = ParseStep(step_);
+  const v1::ContactProblem& last = step.step().problem();
+  const int last_count = known_ ? last.trees().dofs_size() + last.bodies().mass_size() : 0;
   if (known_ && island_of_tree_.size() != last_count) return false;
   VelocityByName velocities;
   for (int tree = 0, start = 0; tree < last_count; ++tree) {
-    const int dofs = DofsOf(problem_, tree);
+    const int dofs = DofsOf(last, tree);
     if (start + dofs > velocity_.size()) return false;
     const int island = island_of_tree_[tree];
     const bool solved = island < 0 || (island < status_.size() &&
                                        status_[island] != v1::ISLAND_STATUS_NUMERICAL_FAILURE);
-    const int64_t name = NameOf(problem_, tree);
+    const int64_t name = NameOf(last, tree);
     if (solved && name >= 0) velocities[name] = {velocity_.data() + start, dofs};
     start += dofs;
   }

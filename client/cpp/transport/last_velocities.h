@@ -3,6 +3,8 @@
 // explicit guess, and its answer has the bits that the old stream would have given. Internal.
 #pragma once
 
+#include <grpcpp/support/byte_buffer.h>
+
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 
@@ -10,10 +12,9 @@ namespace sap::client {
 
 class LastVelocities {
  public:
-  // Replaces the state by that after a solved step. Takes the step's problem, and leaves an older
-  // one in its place, whose storage can be reused. The solution needs its fields `velocity`,
-  // `island_of_tree` and `islands`.
-  void Remember(v1::ContactProblem* problem, const v1::ContactSolution& solution);
+  // Replaces the state by that after a solved step, a SolveSessionRequest. The solution needs its
+  // fields `velocity`, `island_of_tree` and `islands`.
+  void Remember(const grpc::ByteBuffer& step, const v1::ContactSolution& solution);
 
   // Sets the guess that a server would use for the next step of the stream: for each named tree or
   // body its last velocity, for the others v*; not where the problem contains a guess. Returns
@@ -24,7 +25,7 @@ class LastVelocities {
   bool known() const { return known_; }
 
  private:
-  v1::ContactProblem problem_;
+  grpc::ByteBuffer step_;  // the names are in it; parsed only where a guess is needed
   google::protobuf::RepeatedField<double> velocity_;
   google::protobuf::RepeatedField<int32_t> island_of_tree_;
   google::protobuf::RepeatedField<int> status_;  // of the islands

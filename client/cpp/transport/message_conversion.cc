@@ -3,7 +3,6 @@
 #include <grpcpp/support/status_code_enum.h>
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "proto/codec/problem_messages.h"
@@ -39,28 +38,6 @@ void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
 template <typename Value>
 std::vector<Value> Copy(const RepeatedField<Value>& field) {
   return {field.begin(), field.end()};
-}
-
-v1::RegularizationRule ToMessage(DelassusRule rule) {
-  switch (rule) {
-    case DelassusRule::kFull:
-      return v1::REGULARIZATION_RULE_FULL;
-    case DelassusRule::kDiagonal:
-      return v1::REGULARIZATION_RULE_DIAGONAL;
-    case DelassusRule::kLoadPath:
-      return v1::REGULARIZATION_RULE_LOAD_PATH;
-  }
-  return v1::REGULARIZATION_RULE_UNSPECIFIED;
-}
-
-void ToMessage(const Regularization& regularization, v1::Regularization* message) {
-#define SAP_NUMBER(name, input) message->set_##name(regularization.name);
-#include "solver/problem/problem_fields.inc"
-  message->set_rule(ToMessage(regularization.rule));
-  // Absent is infinite.
-  if (regularization.load_reference_speed == std::numeric_limits<double>::infinity()) {
-    message->clear_load_reference_speed();
-  }
 }
 
 // The rule must be known.
@@ -172,13 +149,6 @@ v1::NewtonMethod ToMessage(NewtonMethod method) {
 }
 
 }  // namespace
-
-void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message) {
-  message->set_time_step(problem.time_step);
-  ForEachMessageArray([](auto* field, const auto& values) { Copy(values, field); }, message,
-                      problem);
-  ToMessage(problem.regularization, message->mutable_regularization());
-}
 
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   message->set_relative_tolerance(options.solver.relative_tolerance);

@@ -7,13 +7,16 @@
 #include <tl/expected.hpp>
 
 #include "client/cpp/client.h"
+#include "proto/codec/problem_encoder.h"
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
-void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message);
+inline void ToMessage(const ContactProblemView& problem, v1::ContactProblem* message) {
+  EncodeProblem(problem, message);
+}
 inline void ToMessage(const Problem& problem, v1::ContactProblem* message) {
   ToMessage(ViewOf(problem), message);
 }

@@ -1,30 +1,34 @@
 #include "client/cpp/transport/pending_problems.h"
 
+#include <numeric>
+
 namespace sap::client {
 
-PendingProblems::PendingProblems(const v1::StreamBatchRequest& batch)
-    : batch_(batch), answered_(batch.problems_size()), num_left_(answered_.size()) {}
+PendingProblems::PendingProblems(std::span<const ContactProblemView> batch)
+    : problems_(batch.begin(), batch.end()),
+      index_in_batch_(batch.size()),
+      answered_(batch.size()),
+      num_left_(batch.size()) {
+  std::iota(index_in_batch_.begin(), index_in_batch_.end(), 0u);
+}
 
 std::optional<uint32_t> PendingProblems::Take(uint32_t index) {
-  if (index >= static_cast<uint32_t>(request().problems_size())) return std::nullopt;
-  const uint32_t in_batch = is_whole_ ? index : index_of_rest_[index];
-  if (answered_[in_batch]) return std::nullopt;
-  answered_[in_batch] = true;
+  if (index >= problems_.size() || answered_[index]) return std::nullopt;
+  answered_[index] = true;
   --num_left_;
-  return in_batch;
+  return index_in_batch_[index];
 }
 
 void PendingProblems::Narrow() {
-  v1::StreamBatchRequest rest;
-  if (batch_.has_options()) *rest.mutable_options() = batch_.options();
-  index_of_rest_.clear();
-  for (uint32_t i = 0; i < answered_.size(); ++i) {
+  size_t left = 0;
+  for (size_t i = 0; i < problems_.size(); ++i) {
     if (answered_[i]) continue;
-    *rest.add_problems() = batch_.problems(static_cast<int>(i));
-    index_of_rest_.push_back(i);
+    problems_[left] = problems_[i];
+    index_in_batch_[left++] = index_in_batch_[i];
   }
-  rest_ = std::move(rest);
-  is_whole_ = false;
+  problems_.resize(left);
+  index_in_batch_.resize(left);
+  answered_.assign(left, false);
 }
 
 }  // namespace sap::client

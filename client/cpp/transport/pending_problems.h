@@ -5,37 +5,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "sap/v1/solver_service.pb.h"
+#include "solver/problem/problem_fields.h"
 
 namespace sap::client {
 
 class PendingProblems {
  public:
-  // The batch must outlive this.
-  explicit PendingProblems(const v1::StreamBatchRequest& batch);
+  explicit PendingProblems(std::span<const ContactProblemView> batch);
 
-  // What to send: the batch itself at first.
-  const v1::StreamBatchRequest& request() const { return is_whole_ ? batch_ : rest_; }
+  // What to send: the whole batch at first.
+  std::span<const ContactProblemView> problems() const { return problems_; }
 
-  // The index in the batch of a problem of the request whose outcome has arrived. Absent: it has
+  // The index in the batch of a problem that was sent, whose outcome has arrived. Absent: it has
   // had one, or there is no such problem.
   std::optional<uint32_t> Take(uint32_t index);
 
   size_t size() const { return num_left_; }
   bool empty() const { return num_left_ == 0; }
 
-  // Leaves only the problems without an outcome in the request.
+  // Leaves only the problems without an outcome to be sent.
   void Narrow();
 
  private:
-  const v1::StreamBatchRequest& batch_;
-  std::vector<bool> answered_;  // of the batch
+  std::vector<ContactProblemView> problems_;
+  std::vector<uint32_t> index_in_batch_;  // of each
+  std::vector<bool> answered_;            // each
   size_t num_left_;
-  bool is_whole_{true};
-  v1::StreamBatchRequest rest_;
-  std::vector<uint32_t> index_of_rest_;  // in the batch
 };
 
 }  // namespace sap::client

@@ -16,12 +16,13 @@
 #include "client/cpp/transport/loss.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/pending_problems.h"
+#include "client/cpp/transport/request_bytes.h"
 #include "client/cpp/transport/retry.h"
 #include "client/cpp/transport/running_calls.h"
 #include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/task.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "sap/v1/solver_service.grpc.pb.h"
+#include "sap/v1/solver_service.pb.h"
 #include "solver/parallel/forked_threads.h"
 #include "solver/parallel/stop_token.h"
 
@@ -34,9 +35,10 @@ using std::chrono::system_clock;
 // Deadline of calls that do no work.
 constexpr std::chrono::seconds kQuickCall{5};
 
-void ToMessages(Backend::Problems problems,
-                google::protobuf::RepeatedPtrField<v1::ContactProblem>* messages) {
-  for (const ContactProblemView& problem : problems) client::ToMessage(problem, messages->Add());
+v1::SolveOptions OptionsMessage(const SolveOptions& options) {
+  v1::SolveOptions message;
+  client::ToMessage(options, &message);
+  return message;
 }
 
 tl::expected<Solution, Error> OutcomeOf(const v1::SolveResponse& response) {
@@ -68,38 +70,33 @@ auto AnswerOf(const Status& status, const Response& response, const Convert& con
   return convert(response);
 }
 
-// A request, and its response, on an arena: their many arrays are allocated and freed together.
-template <typename Request>
-class RequestOnArena {
+// A message on an arena: its many arrays are allocated and freed together.
+template <typename Message>
+class OnArena {
  public:
-  RequestOnArena()
+  OnArena()
       : arena_(std::make_unique<google::protobuf::Arena>(Blocks())),
-        request_(google::protobuf::Arena::CreateMessage<Request>(arena_.get())) {}
+        message_(google::protobuf::Arena::CreateMessage<Message>(arena_.get())) {}
 
-  Request& operator*() const { return *request_; }
-  Request* operator->() const { return request_; }
-  template <typename Response>
-  Response* MakeResponse() const {
-    return google::protobuf::Arena::CreateMessage<Response>(arena_.get());
-  }
+  Message& operator*() const { return *message_; }
+  Message* operator->() const { return message_; }
 
  private:
   static google::protobuf::ArenaOptions Blocks() {
     google::protobuf::ArenaOptions options;
-    options.start_block_size = 16 << 10;  // a problem of some 20 contacts and its solution
+    options.start_block_size = 16 << 10;  // a problem of some 20 contacts
     options.max_block_size = 1 << 20;
     return options;
   }
 
   std::unique_ptr<google::protobuf::Arena> arena_;
-  Request* request_;
+  Message* message_;
 };
 
 // What the attempts of calls share. Sessions and calls in the background may outlive the client.
 struct Servers {
   std::shared_ptr<grpc::Channel> channel;
   std::shared_ptr<Authorization> authorization;
-  std::shared_ptr<v1::SolverService::Stub> solver;
   std::shared_ptr<grpc::health::v1::Health::Stub> health;
   nanoseconds reconnect_within;
   bool allow_mixed;
@@ -109,10 +106,6 @@ struct Servers {
 // One call in its attempts.
 class RemoteCall {
  public:
-  template <typename Request, typename Response>
-  using StartCall = std::unique_ptr<grpc::ClientAsyncResponseReader<Response>> (
-      v1::SolverService::Stub::*)(grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
-
   RemoteCall(const Servers& servers, Events* events, const CallOptions& call, bool high_priority,
              Timeout deadline)
       : servers_(servers),
@@ -121,22 +114,23 @@ class RemoteCall {
         retry_(servers.channel.get(), events, servers.reconnect_within, deadline) {}
 
   // A call with one response, until it has an outcome. Without a pin (null) any server may answer.
-  template <typename Request, typename Response>
-  Task<Status> Unary(StartCall<Request, Response> start, const Request& request, Response* response,
+  template <typename Response>
+  Task<Status> Unary(const char* method, const grpc::ByteBuffer& request, Response* response,
                      BuildPin* pin) {
     while (true) {
-      Status status = co_await Attempt(start, request, response, pin);
+      Status status = co_await Attempt(method, request, response, pin);
       if (status) co_return status;
       const bool again = co_await retry_.After(&status.error());
       if (!again) co_return status;
     }
   }
 
-  Task<Status> Stream(const v1::StreamBatchRequest& request, const Client::BatchSink& sink) {
-    PendingProblems pending(request);
+  Task<Status> Stream(Backend::Problems problems, const v1::SolveOptions& options,
+                      const Client::BatchSink& sink) {
+    PendingProblems pending(problems);
     BuildPin pin;
     while (true) {
-      Status status = co_await StreamPending(&pending, sink, &pin);
+      Status status = co_await StreamPending(&pending, options, sink, &pin);
       if (status && !pending.empty()) {
         co_return tl::unexpected(Error{
             ErrorCode::kInternal, "the batch has ended without an outcome for each problem", ""});
@@ -175,13 +169,15 @@ class RemoteCall {
     co_return status;
   }
 
-  template <typename Request, typename Response>
-  Task<Status> Attempt(StartCall<Request, Response> start, const Request& request,
-                       Response* response, BuildPin* pin) {
+  template <typename Response>
+  Task<Status> Attempt(const char* method, const grpc::ByteBuffer& request, Response* response,
+                       BuildPin* pin) {
     grpc::ClientContext context;
     start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
     const CancelledWithEvents cancelled(events_, &context);
-    const auto call = (servers_.solver.get()->*start)(&context, request, events_->queue());
+    const auto call = BytesStub<Response>(servers_.channel)
+                          .PrepareUnaryCall(&context, method, request, events_->queue());
+    call->StartCall();
     const grpc::Status status = co_await Finish(call.get(), response);
     Status checked = Checked(status, context);
     if (checked && pin != nullptr) checked = Take(context.GetServerTrailingMetadata(), pin);
@@ -189,16 +185,22 @@ class RemoteCall {
   }
 
   // One attempt to get the pending outcomes.
-  Task<Status> StreamPending(PendingProblems* pending, const Client::BatchSink& sink,
-                             BuildPin* pin) {
+  Task<Status> StreamPending(PendingProblems* pending, const v1::SolveOptions& options,
+                             const Client::BatchSink& sink, BuildPin* pin) {
     grpc::ClientContext context;
     start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
     const CancelledWithEvents cancelled(events_, &context);
     const size_t half = pending->size() / 2;
     Operation operation;
-    const auto stream = servers_.solver->AsyncStreamBatch(
-        &context, pending->request(), events_->queue(), events_->Begin(&operation));
+    const auto stream = BytesStub<v1::StreamBatchResponse>(servers_.channel)
+                            .PrepareCall(&context, methods::kStreamBatch, events_->queue());
+    stream->StartCall(events_->Begin(&operation));
     while (operation.pending) co_await events_->Next();
+    if (operation.ok) {
+      const grpc::ByteBuffer request = BatchRequestBytes(pending->problems(), options);
+      stream->WriteLast(request, grpc::WriteOptions(), events_->Begin(&operation));
+      while (operation.pending) co_await events_->Next();
+    }
     Status refused;
     bool is_checked = false;
     v1::StreamBatchResponse response;
@@ -254,13 +256,10 @@ class RemoteCall {
 
 class Remote final : public Backend {
  public:
-  using Stub = v1::SolverService::Stub;
-
   Remote(Channel channel, const ConnectOptions& options)
       : low_latency_(options.low_latency),
         servers_{.channel = channel.channel,
                  .authorization = std::move(channel.authorization),
-                 .solver = v1::SolverService::NewStub(channel.channel),
                  .health = grpc::health::v1::Health::NewStub(channel.channel),
                  .reconnect_within = std::min<nanoseconds>(options.reconnect_within, kLongestTime),
                  .allow_mixed = options.allow_mixed_servers,
@@ -278,13 +277,10 @@ class Remote final : public Backend {
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
              Where where, BuildPin* pin, Done<SolveOutcome> done) override {
-    RequestOnArena<v1::SolveRequest> request;
-    client::ToMessage(problem, request->mutable_problem());
-    client::ToMessage(options, request->mutable_options());
     CallParameters parameters{options, deadline, where};
     parameters.pin = pin;
     Call<v1::SolveResponse>(
-        &Stub::AsyncSolve, std::move(request), parameters,
+        methods::kSolve, SolveRequestBytes(problem, OptionsMessage(options)), parameters,
         [](const Status& status, const v1::SolveResponse& response) {
           return AnswerOf(status, response, OutcomeOf);
         },
@@ -293,11 +289,9 @@ class Remote final : public Backend {
 
   void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
                   Done<std::vector<SolveOutcome>> done) override {
-    RequestOnArena<v1::SolveBatchRequest> request;
-    ToMessages(problems, request->mutable_problems());
-    client::ToMessage(options, request->mutable_options());
     Call<v1::SolveBatchResponse>(
-        &Stub::AsyncSolveBatch, std::move(request), {options, deadline, where},
+        methods::kSolveBatch, BatchRequestBytes(problems, OptionsMessage(options)),
+        {options, deadline, where},
         [count = problems.size()](const Status& status, const v1::SolveBatchResponse& response) {
           return OutcomesFrom<Solution>(status, response, count);
         },
@@ -307,28 +301,25 @@ class Remote final : public Backend {
   void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
                    Client::BatchSink sink, Where where, Done<Status> done) override {
     if (Status allowed = Allowed(options.call); !allowed) return done(allowed);
-    v1::StreamBatchRequest request;
-    ToMessages(problems, request.mutable_problems());
-    client::ToMessage(options, request.mutable_options());
     const CallParameters parameters{options, deadline, where};
     Run<Status>(
         parameters,
-        [](Events* events, Servers servers, CallParameters parameters,
-           v1::StreamBatchRequest request, Client::BatchSink sink) -> Task<Status> {
+        [](Events* events, Servers servers, CallParameters parameters, Problems problems,
+           v1::SolveOptions options, Client::BatchSink sink) -> Task<Status> {
           RemoteCall call(servers, events, parameters.context, parameters.high,
                           parameters.deadline);
-          Status status = co_await call.Stream(request, sink);
+          Status status = co_await call.Stream(problems, options, sink);
           co_return status;
         },
-        std::move(done), std::move(request), std::move(sink));
+        std::move(done), problems, OptionsMessage(options), std::move(sink));
   }
 
   void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
                      Done<DerivativesOutcome> done) override {
-    RequestOnArena<v1::DifferentiateRequest> message;
+    const OnArena<v1::DifferentiateRequest> message;
     client::ToMessage(request, &*message);
     Call<v1::DifferentiateResponse>(
-        &Stub::AsyncDifferentiate, std::move(message), {request.solve, deadline, where},
+        methods::kDifferentiate, Serialize(*message), {request.solve, deadline, where},
         [](const Status& status, const v1::DifferentiateResponse& response) {
           return AnswerOf(status, response, [](const auto& answer) { return FromMessage(answer); });
         },
@@ -338,7 +329,7 @@ class Remote final : public Backend {
   void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
                           Timeout deadline, Where where,
                           Done<std::vector<DerivativesOutcome>> done) override {
-    RequestOnArena<v1::DifferentiateBatchRequest> batch;
+    const OnArena<v1::DifferentiateBatchRequest> batch;
     for (const DifferentiateView& request : requests) {
       client::ToMessage(request, batch->add_requests());
     }
@@ -348,7 +339,7 @@ class Remote final : public Backend {
       return request.solve.priority == Priority::kHigh;
     });
     Call<v1::DifferentiateBatchResponse>(
-        &Stub::AsyncDifferentiateBatch, std::move(batch), parameters,
+        methods::kDifferentiateBatch, Serialize(*batch), parameters,
         [count = requests.size()](const Status& status,
                                   const v1::DifferentiateBatchResponse& response) {
           return OutcomesFrom<Derivatives>(status, response, count);
@@ -365,7 +356,7 @@ class Remote final : public Backend {
     request.mutable_open()->set_low_latency(session_options.low_latency.value_or(low_latency_));
     const nanoseconds within = session_options.reconnect_within.value_or(servers_.reconnect_within);
     return OpenGrpcSession(
-        {.stub = servers_.solver,
+        {.channel = servers_.channel,
          .start = {.authorization = servers_.authorization,
                    .call = options.call,
                    .encrypted = servers_.encrypted},
@@ -380,8 +371,7 @@ class Remote final : public Backend {
             Done<tl::expected<ServerInfo, Error>> done) override {
     deadline = std::min<nanoseconds>(deadline.value_or(kQuickCall), kQuickCall);
     Call<v1::GetServerInfoResponse>(
-        &Stub::AsyncGetServerInfo, RequestOnArena<v1::GetServerInfoRequest>(),
-        {call, deadline, where},
+        methods::kGetServerInfo, Serialize(v1::GetServerInfoRequest()), {call, deadline, where},
         [](const Status& status, const v1::GetServerInfoResponse& response) {
           return AnswerOf(status, response, [](const auto& info) {
             return tl::expected<ServerInfo, Error>(FromMessage(info));
@@ -407,11 +397,11 @@ class Remote final : public Backend {
 
   Status Solve(const v1::SolveRequest& request, BuildPin* pin,
                v1::SolveResponse* response) override {
-    return Forward(&Stub::AsyncSolve, request, pin, response);
+    return Forward(methods::kSolve, request, pin, response);
   }
   Status Differentiate(const v1::DifferentiateRequest& request,
                        v1::DifferentiateResponse* response) override {
-    return Forward(&Stub::AsyncDifferentiate, request, nullptr, response);
+    return Forward(methods::kDifferentiate, request, nullptr, response);
   }
 
  private:
@@ -447,37 +437,33 @@ class Remote final : public Backend {
   }
 
   // A unary call, whose outcome convert(status, response) makes.
-  template <typename Response, typename Request, typename Convert, typename Outcome>
-  void Call(RemoteCall::StartCall<Request, Response> start, RequestOnArena<Request> request,
-            const CallParameters& parameters, Convert convert, Done<Outcome> done) {
+  template <typename Response, typename Convert, typename Outcome>
+  void Call(const char* method, grpc::ByteBuffer request, const CallParameters& parameters,
+            Convert convert, Done<Outcome> done) {
     if (Status allowed = Allowed(parameters.context); !allowed) {
       return done(convert(allowed, Response()));
     }
     Run<Outcome>(
         parameters,
-        [](Events* events, Servers servers, CallParameters parameters,
-           RemoteCall::StartCall<Request, Response> start, RequestOnArena<Request> request,
-           Convert convert) -> Task<Outcome> {
+        [](Events* events, Servers servers, CallParameters parameters, const char* method,
+           grpc::ByteBuffer request, Convert convert) -> Task<Outcome> {
           RemoteCall call(servers, events, parameters.context, parameters.high,
                           parameters.deadline);
-          auto* response = request.template MakeResponse<Response>();
-          const Status status = co_await call.Unary(start, *request, response, parameters.pin);
+          const OnArena<Response> response;
+          const Status status = co_await call.Unary(method, request, &*response, parameters.pin);
           co_return convert(status, *response);
         },
-        std::move(done), start, std::move(request), std::move(convert));
+        std::move(done), method, std::move(request), std::move(convert));
   }
 
   template <typename Request, typename Response>
-  Status Forward(RemoteCall::StartCall<Request, Response> start, const Request& request,
-                 BuildPin* pin, Response* response) {
+  Status Forward(const char* method, const Request& request, BuildPin* pin, Response* response) {
     return Await<Status>([&](Where where, Done<Status> done) {
       CallParameters parameters{CallOptions(), std::nullopt, where};
       parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
       parameters.pin = pin;
-      RequestOnArena<Request> copy;
-      *copy = request;
       Call<Response>(
-          start, std::move(copy), parameters,
+          method, Serialize(request), parameters,
           [response](const Status& status, const Response& arrived) {
             *response = arrived;
             return status;

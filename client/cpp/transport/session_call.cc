@@ -4,13 +4,15 @@
 
 namespace sap::client {
 
-Task<bool> SessionCall::Open(v1::SolverService::Stub* stub, const CallStart& start,
+Task<bool> SessionCall::Open(const std::shared_ptr<grpc::Channel>& channel, const CallStart& start,
                              Timeout deadline, int lost_attempts,
                              WithoutConnection without_connection, Clock::time_point limit) {
   start.Prepare(deadline, lost_attempts, &context_);
   context_.set_wait_for_ready(without_connection == WithoutConnection::kWaits);
   SetLimit(limit);
-  stream_ = stub->AsyncSolveSession(&context_, events_->queue(), events_->Begin(&write_));
+  stream_ = BytesStub<v1::SolveSessionResponse>(channel).PrepareCall(
+      &context_, methods::kSolveSession, events_->queue());
+  stream_->StartCall(events_->Begin(&write_));
   const bool opened = co_await Await(write_);
   co_return opened;
 }
@@ -26,7 +28,7 @@ void SessionCall::CheckLimit() {
   Cancel();  // completes all operations
 }
 
-Task<bool> SessionCall::Write(const v1::SolveSessionRequest& request) {
+Task<bool> SessionCall::Write(const grpc::ByteBuffer& request) {
   stream_->Write(request, events_->Begin(&write_));
   while (write_.pending) {
     StartReading();

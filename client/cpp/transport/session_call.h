@@ -9,7 +9,7 @@
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "client/cpp/transport/task.h"
-#include "sap/v1/solver_service.grpc.pb.h"
+#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
@@ -25,16 +25,17 @@ class SessionCall {
 
   // Opens the call; false if it has ended. An operation that is not complete at the limit cancels
   // it.
-  Task<bool> Open(v1::SolverService::Stub* stub, const CallStart& start, Timeout deadline,
-                  int lost_attempts, WithoutConnection without_connection, Clock::time_point limit);
+  Task<bool> Open(const std::shared_ptr<grpc::Channel>& channel, const CallStart& start,
+                  Timeout deadline, int lost_attempts, WithoutConnection without_connection,
+                  Clock::time_point limit);
 
   // For later operations.
   void SetLimit(Clock::time_point limit);
   // To be called after each event.
   void CheckLimit();
 
-  // False if the call has ended.
-  Task<bool> Write(const v1::SolveSessionRequest& request);
+  // Writes a SolveSessionRequest; false if the call has ended.
+  Task<bool> Write(const grpc::ByteBuffer& request);
 
   // Begins to receive the next response, unless one is here or on its way.
   void StartReading();
@@ -60,7 +61,7 @@ class SessionCall {
   Events* const events_;
   grpc::ClientContext context_;
   const CancelledWithEvents cancelled_{events_, &context_};
-  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::SolveSessionRequest, v1::SolveSessionResponse>>
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<grpc::ByteBuffer, v1::SolveSessionResponse>>
       stream_;
   Clock::time_point limit_{kNever};
   Operation write_;  // also the start, the half-close and the end of the call

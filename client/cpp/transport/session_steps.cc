@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/cpp/transport/message_conversion.h"
+#include "client/cpp/transport/request_bytes.h"
 
 namespace sap::client {
 namespace {
@@ -29,8 +30,6 @@ void Remove(const Unwanted& unwanted, v1::ContactSolution* solution) {
   if (unwanted[2]) solution->clear_islands();
 }
 
-uint64_t IdOf(const SessionSteps::Step& step) { return step.request.step().step_id(); }
-
 }  // namespace
 
 SessionSteps::SessionSteps(bool keeps_velocities, v1::SolveOptions* options_of_session)
@@ -38,28 +37,30 @@ SessionSteps::SessionSteps(bool keeps_velocities, v1::SolveOptions* options_of_s
   if (keeps_velocities_) unwanted_ = Widen(options_of_session);
 }
 
-SessionSteps::Step SessionSteps::Make() {
-  if (spare_.empty()) return {};
-  Step step = std::move(spare_.back());
-  spare_.pop_back();
+SessionSteps::Step SessionSteps::Make(uint64_t step_id, const ContactProblemView& problem,
+                                      const std::optional<SolveOptions>& options) const {
+  Step step;
+  step.id = step_id;
+  step.unwanted = unwanted_;
+  std::optional<v1::SolveOptions> message;
+  if (options) {
+    ToMessage(*options, &message.emplace());
+    if (keeps_velocities_) step.unwanted = Widen(&*message);
+  }
+  step.request = StepRequestBytes(step_id, problem, message);
   return step;
 }
 
-void SessionSteps::Add(Step step) {
-  step.has_last_velocities = false;
-  step.unwanted = unwanted_;
-  if (keeps_velocities_ && step.request.step().has_options()) {
-    step.unwanted = Widen(step.request.mutable_step()->mutable_options());
-  }
-  unanswered_.push_back(std::move(step));
-}
-
-const v1::SolveSessionRequest* SessionSteps::Next(int max_in_flight) {
+const grpc::ByteBuffer* SessionSteps::Next(int max_in_flight) {
   const int most = needs_guess_ ? 1 : max_in_flight;
   if (written_ >= std::min(most, unanswered())) return nullptr;
   Step& step = unanswered_[written_];
-  if (needs_guess_ && last_velocities_.SetGuess(step.request.mutable_step()->mutable_problem())) {
-    step.has_last_velocities = true;
+  if (needs_guess_) {
+    v1::SolveSessionRequest request = ParseStep(step.request);
+    if (last_velocities_.SetGuess(request.mutable_step()->mutable_problem())) {
+      step.has_last_velocities = true;
+    }
+    step.request = Serialize(request);
   }
   return &step.request;
 }
@@ -77,7 +78,7 @@ void SessionSteps::Answer(v1::StepOutcome* outcome) {
     if (step.has_last_velocities) outcome->set_warm_started(true);
     if (keeps_velocities_) {
       LastVelocities now = std::move(spare_velocities_);
-      now.Remember(step.request.mutable_step()->mutable_problem(), *solution);
+      now.Remember(step.request, *solution);
       arrived.before = std::exchange(last_velocities_, std::move(now));
     }
     needs_guess_ = false;
@@ -86,7 +87,6 @@ void SessionSteps::Answer(v1::StepOutcome* outcome) {
   arrived.outcome = {.step_id = outcome->step_id(),
                      .warm_started = outcome->warm_started(),
                      .solution = FromMessage(outcome->outcome())};
-  spare_.push_back(std::move(step));
   unanswered_.pop_front();
   --written_;
 }
@@ -101,18 +101,17 @@ StepOutcome SessionSteps::Take() {
 bool SessionSteps::CanWithdraw(uint64_t step_id) const {
   if (keeps_velocities_) return true;
   const bool answered = !arrived_.empty() && arrived_.back().outcome.step_id >= step_id;
-  const bool written = written_ > 0 && IdOf(unanswered_[written_ - 1]) >= step_id;
+  const bool written = written_ > 0 && unanswered_[written_ - 1].id >= step_id;
   return !answered && !written;
 }
 
 bool SessionSteps::Withdraw(uint64_t step_id) {
   bool was_written = false;
-  while (!unanswered_.empty() && IdOf(unanswered_.back()) >= step_id) {
+  while (!unanswered_.empty() && unanswered_.back().id >= step_id) {
     if (written_ == unanswered()) {
       --written_;
       was_written = true;
     }
-    spare_.push_back(std::move(unanswered_.back()));
     unanswered_.pop_back();
   }
   while (!arrived_.empty() && arrived_.back().outcome.step_id >= step_id) {

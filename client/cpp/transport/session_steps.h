@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
-#include <vector>
+#include <utility>
 
 #include "client/cpp/session.h"
 #include "client/cpp/transport/last_velocities.h"
@@ -26,7 +26,8 @@ class SessionSteps {
   SessionSteps(bool keeps_velocities, v1::SolveOptions* options_of_session);
 
   struct Step {
-    v1::SolveSessionRequest request;
+    uint64_t id{0};
+    grpc::ByteBuffer request;  // a SolveSessionRequest
     Unwanted unwanted{};
     bool has_last_velocities{false};  // as its guess, on a new stream
   };
@@ -35,14 +36,16 @@ class SessionSteps {
   int arrived() const { return static_cast<int>(arrived_.size()); }
   int written() const { return written_; }
 
-  // A step to fill, whose storage may be that of an older one, and its place in the row.
-  Step Make();
-  void Add(Step step);
+  // Thread-safe: a step, whose options may be absent.
+  Step Make(uint64_t step_id, const ContactProblemView& problem,
+            const std::optional<SolveOptions>& options) const;
+  // Gives it the last place in the row.
+  void Add(Step step) { unanswered_.push_back(std::move(step)); }
 
   // The next step to write to a stream that takes so many unanswered ones; null: there is none. On
   // a stream that does not know the last velocities only one is written, until a step is solved:
   // where it fails, the next one needs the guess.
-  const v1::SolveSessionRequest* Next(int max_in_flight);
+  const grpc::ByteBuffer* Next(int max_in_flight);
   void MarkWritten() { ++written_; }
 
   // A stream begins that knows nothing.
@@ -75,7 +78,6 @@ class SessionSteps {
   std::deque<Step> unanswered_;
   int written_{0};  // how many of them, from the first on, were written to the stream
   std::deque<Arrived> arrived_;
-  std::vector<Step> spare_;  // storage of answered steps
   LastVelocities spare_velocities_;
 
   LastVelocities last_velocities_;

@@ -7,23 +7,21 @@ namespace sap::client::pending_problems {
 namespace {
 
 // Problems whose time steps are 0, 1, 2, ...
-v1::StreamBatchRequest Batch(int count) {
-  v1::StreamBatchRequest batch;
-  for (int i = 0; i < count; ++i) batch.add_problems()->set_time_step(i);
-  batch.mutable_options()->set_max_iterations(7);
+std::vector<ContactProblemView> Batch(int count) {
+  std::vector<ContactProblemView> batch(count);
+  for (int i = 0; i < count; ++i) batch[i].time_step = i;
   return batch;
 }
 
-TEST(PendingProblemsTest, TheBatchItselfIsSentFirst) {
-  const v1::StreamBatchRequest batch = Batch(3);
-  const PendingProblems pending(batch);
-  EXPECT_EQ(&pending.request(), &batch);
+TEST(PendingProblemsTest, TheWholeBatchIsSentFirst) {
+  const PendingProblems pending(Batch(3));
+  ASSERT_EQ(pending.problems().size(), 3u);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(pending.problems()[i].time_step, i);
   EXPECT_FALSE(pending.empty());
 }
 
 TEST(PendingProblemsTest, AProblemHasOneOutcome) {
-  const v1::StreamBatchRequest batch = Batch(2);
-  PendingProblems pending(batch);
+  PendingProblems pending(Batch(2));
   EXPECT_EQ(pending.Take(1), 1u);
   EXPECT_EQ(pending.Take(1), std::nullopt);
   EXPECT_EQ(pending.Take(2), std::nullopt);
@@ -33,22 +31,20 @@ TEST(PendingProblemsTest, AProblemHasOneOutcome) {
   EXPECT_TRUE(pending.empty());
 }
 
-TEST(PendingProblemsTest, ThoseWithoutAnOutcomeAreSentAgainWithTheOptions) {
-  const v1::StreamBatchRequest batch = Batch(6);
-  PendingProblems pending(batch);
+TEST(PendingProblemsTest, ThoseWithoutAnOutcomeAreSentAgain) {
+  PendingProblems pending(Batch(6));
   for (const uint32_t index : {0u, 3u, 5u}) EXPECT_EQ(pending.Take(index), index);
   pending.Narrow();
-  ASSERT_EQ(pending.request().problems_size(), 3);
-  EXPECT_EQ(pending.request().options().max_iterations(), 7);
+  ASSERT_EQ(pending.problems().size(), 3u);
   for (const uint32_t index : {2u, 0u}) {
-    const double problem = pending.request().problems(static_cast<int>(index)).time_step();
+    const double problem = pending.problems()[index].time_step;
     EXPECT_EQ(pending.Take(index), problem);
     EXPECT_EQ(pending.Take(index), std::nullopt);
   }
   EXPECT_EQ(pending.Take(3), std::nullopt);
   pending.Narrow();
-  ASSERT_EQ(pending.request().problems_size(), 1);
-  EXPECT_EQ(pending.request().problems(0).time_step(), 2);
+  ASSERT_EQ(pending.problems().size(), 1u);
+  EXPECT_EQ(pending.problems()[0].time_step, 2);
   EXPECT_EQ(pending.Take(0), 2u);
   EXPECT_TRUE(pending.empty());
 }
