@@ -19,9 +19,9 @@ fi
 echo "Unpacking libraries for arm64 into ${target#"$root"/}"
 rm -rf "$target"
 mkdir -p "$target"
-# What packages say about dependencies on their libraries, all in one file: dpkg-shlibdeps reads it
-# where a library is in no installed package, but below a directory that has a DEBIAN.
-# shellcheck disable=SC2016
+# The dependencies of packages on their libraries, all in one file: dpkg-shlibdeps reads it where a
+# library is in no installed package, but below a directory that has a DEBIAN. shellcheck
+# disable=SC2016
 control='mkdir "$1/DEBIAN"
 for package in "$1"/var/cache/apt/archives/*.deb; do
   for file in shlibs symbols; do
@@ -37,7 +37,7 @@ find "$target" -type l -lname '/*' -printf '%p\t%l\n' |
 # The CMake package of libccd names a library by a path without the root.
 sed -i 's|/usr/lib/aarch64-linux-gnu/libm.so|m|g' \
   "$target"/usr/lib/aarch64-linux-gnu/ccd/*.cmake
-# Those of this machine, which are of the same version, generate the code.
+# Generators of this machine, which are of the same version, generate the code.
 ln -snf /usr/bin/protoc /usr/bin/grpc_*_plugin "$target/usr/bin"
 "$root/deploy/pic_objects.py" "$target"
 echo "$wanted" > "$stamp"

@@ -5,7 +5,7 @@
 #
 #   deploy/docs.sh [build]            writes build/docs/site; broken links and references are errors
 #   deploy/docs.sh serve [ADDRESS]    serves it at ADDRESS (127.0.0.1:8000); pages follow changes
-#   deploy/docs.sh picture            draws client/cpp/simulation/clutter.webp anew, the
+#   deploy/docs.sh picture            draws client/cpp/simulation/clutter.webp again, the
 #                                     moving picture, with build/release/bin/sap-client
 #
 # PYTHON names the interpreter to use (3.10 or later).

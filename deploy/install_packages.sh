@@ -24,7 +24,7 @@ declare -A packages=(
   [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
            curl systemd rustc"
   [lint]="clang-format clang-tidy git"
-  # What reads the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
+  # Programs that read the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
   [operations]="docker-compose haproxy kubernetes-client prometheus"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# HAProxy in a container of its own, next to that of sap-server: loads a certificate anew when it
+# HAProxy in a container of its own, next to that of sap-server: loads a certificate again when it
 # changes, and stops listening when the server does.
 #
 #   proxy.sh [haproxy.cfg]

@@ -1,4 +1,4 @@
-# What quickstart.sh, fleet.sh and client/python/view.sh have in common. Sourced at the top of the
+# Functions that quickstart.sh, fleet.sh and client/python/view.sh share. Sourced at the top of the
 # repository, with $log, the file that the output of commands goes to.
 script=$(basename "$0")
 step="starting"
@@ -37,7 +37,7 @@ install_and_build() {
 }
 
 # make_environment DIRECTORY EXTRA[,EXTRA...]: the Python client with these extras, in an
-# environment that is made anew when its sources have changed, for example after a pull, or PYTHON.
+# environment that is made again when its sources have changed, for example after a pull, or PYTHON.
 make_environment() {
   local environment=$1 python=${PYTHON:-python3} key
   key=$(find client/python/src/sap_islands client/python/pyproject.toml -type f \

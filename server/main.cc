@@ -85,8 +85,8 @@ class ShutdownRequest {
   std::optional<Shutdown> shutdown_;
 };
 
-// What the end of the process may take beyond the drain, whatever it waits for: a disk or a file
-// system that hangs, a pipe that nobody reads, a transport with a backlog.
+// Longest time that the end of the process may take after the drain, whatever it waits for: a disk
+// or a file system that hangs, a pipe that nobody reads, a transport with a backlog.
 constexpr std::chrono::seconds kEnd{1};
 // For the line about a second signal.
 constexpr std::chrono::milliseconds kLastLine{100};
@@ -134,7 +134,7 @@ class SignalThread {
       } else {
         shutting_down = true;
         shutdown_->Make({strsignal(signal)});
-        // What has not begun to serve has nothing to drain, and may wait for a file.
+        // A server that has not begun to serve has nothing to drain, and may wait for a file.
         if (!started_) EndWithin(kEnd, EXIT_SUCCESS);
       }
     }

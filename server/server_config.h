@@ -91,7 +91,7 @@ struct AdmissionLimits {
   int max_sessions{1024};  // open at the same time
 };
 
-// What one client may do and take. A line of the token file replaces some of it for its client.
+// Limits and rights of one client. A line of the token file replaces some of it for its client.
 struct Entitlements {
   int max_calls{512};  // as in AdmissionLimits
   int64_t max_bytes{int64_t{1} << 29};

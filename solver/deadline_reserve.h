@@ -34,7 +34,7 @@ class DeadlineReserve {
   // From the last iterate of an island to its report.
   Duration TimeToReport(int contacts) const { return Slowed(contacts * report_contact_); }
 
-  // What the reports of trees take in addition, by the sum of their dofs cubed.
+  // Additional time of the reports of trees, by the sum of their dofs cubed.
   Duration TimeToReportTrees(double cubed_dofs) const {
     return Slowed(std::chrono::duration_cast<Duration>(cubed_dofs * kReportCubedDof));
   }

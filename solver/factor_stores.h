@@ -20,7 +20,7 @@
 
 namespace sap {
 
-// What the factorizations of an island, or of several in turn, work in.
+// Bytes that the factorizations of an island, or of several one after the other, work in.
 struct FactorPairBytes {
   size_t single{0};    // of the factor in single precision
   size_t exact{0};     // of the factor in double precision

@@ -13,7 +13,7 @@ namespace {
 constexpr double kPerContact = 0.8e-6;
 constexpr double kPerRow = 0.3e-6;
 
-// What the trees of an island take, without constraints.
+// Time of the trees of an island, without constraints.
 double TimeOfTrees(std::span<const int> dofs_of_tree, const Islands& islands, int island) {
   constexpr double kPerFill = 1e-7;
   constexpr double kFreeOfFill = 4;  // sqrt of the dofs of an island that is solved as one block

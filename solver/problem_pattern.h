@@ -1,4 +1,4 @@
-// What the layout of a problem depends on, to tell whether the last one still holds.
+// The part of a problem that its layout depends on, to tell whether the last layout still holds.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// Whether an island is solved faster by several threads or by one, found by trying.
+// Whether an island is solved faster by several threads or by one, by trials.
 //
 // Loops of an island of some milliseconds gain by being shared where cores are idle and near each
 // other, and lose up to half where their caches are far apart, or where other processes use them.
 // No system tells which, and both change while a solver lives. So the time per unit of work is kept
 // for both ways, for islands of about one size, and the faster way is taken. The other is tried
-// when some solves have been timed, and again when what a trial loses is a five-hundredth of the
-// time since. A solve that a trial could make late takes no part in one.
+// when some solves have been timed, and again when the loss of a trial is a five-hundredth of the
+// time since. No trial if it could miss the deadline.
 #pragma once
 
 #include <algorithm>
@@ -53,7 +53,7 @@ class SharingTrials {
   static constexpr double kPartOfTimeLeft = 0.25;
   // A trial is taken to lose so much of its time at least.
   static constexpr double kLeastLoss = 0.1;
-  // What one thread takes of the time of several as long as it is not known.
+  // Assumed ratio of the time of one thread to that of several, until it is known.
   static constexpr double kUnknownRatio = 2;
 
   // Islands within a factor of two.

@@ -80,7 +80,7 @@ class Solver {
   size_t storage_bytes() const;
   // Bytes held for factorizations alone.
   size_t factor_bytes() const;
-  // Frees the plans of earlier problems: their patterns would be ordered anew.
+  // Frees the plans of earlier problems: their patterns would be ordered again.
   void DropUnusedPlans();
 
  private:

@@ -42,8 +42,8 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
 
 // The layout of the last problem is kept while the pattern holds: no sorting, ordering or analysis
 // is done again. Where a plan is missing, because time was short or an exception came, the next
-// problem is laid out anew. The plans of large patterns are made while another thread takes hold of
-// memory, of which new pages cost a fault each.
+// problem is laid out again. The plans of large patterns are made while another thread takes hold
+// of memory, of which new pages cost a fault each.
 void SolveRun::LayOut() {
   constexpr int kWorthSharing = 200;  // trees, of which a plan takes 50 us or more
   state_.pattern.Forget();

@@ -20,10 +20,11 @@
 
 namespace sap {
 
-// What the workspace has room for in every island of the graph, each more than the one before.
+// Sizes that the workspace has room for in every island of the graph, each more than the one
+// before.
 enum class WorkspaceRoom : uint8_t { kNone, kSolves, kRounds };
 
-// What a solver keeps between calls. Storage only grows.
+// State that a solver keeps between calls. Storage only grows.
 struct SolverState {
   TaskArena* arena{nullptr};  // null: all on the calling thread
   // By the pattern of the last problem:

@@ -4,7 +4,7 @@
 # mypy and pytest. Needs sap-server and sap-client in build/release/bin, or in one folder where
 # $SAP_SERVER is, for the files of deploy also e2e_test, fleet_test and hostile_test there, and
 # libsap_islands.so and libsap_islands_client.so in build/release/lib, or where
-# $SAP_LIBRARY is. Safe to repeat; the environment is made anew only when the pins change.
+# $SAP_LIBRARY is. Safe to repeat; the environment is made again only when the pins change.
 #
 #   tests/python.sh [--full | --lint] [PYTEST-ARGUMENT...]
 #

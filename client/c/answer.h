@@ -1,4 +1,4 @@
-// What a call of the C interface returns: arrays, and structs that point to them.
+// The answer of a call of the C interface: arrays, and structs that point to them.
 #pragma once
 
 #include <bitset>
@@ -74,7 +74,7 @@ class AnswerContent {
   AnswerContent(const AnswerContent&) = delete;
   AnswerContent& operator=(const AnswerContent&) = delete;
 
-  // Each begins anew.
+  // Each begins again.
   void Clear();
   void SetError(CallError error);
   void SetOutOfMemory();  // allocates nothing
@@ -155,7 +155,7 @@ class AnswerContent {
 struct sap_answer {
   std::unique_ptr<sap::c::AnswerContent> content = std::make_unique<sap::c::AnswerContent>();
 
-  // That the answer is passed to; null: none.
+  // Receives the answer; null: none.
   void SetBackgroundCall(std::shared_ptr<const sap::c::BackgroundCall> call);
   std::shared_ptr<const sap::c::BackgroundCall> background_call() const;
 
@@ -166,7 +166,7 @@ struct sap_answer {
 
 namespace sap::c {
 
-// What an answer holds; null: an error that says so.
+// The content of an answer; of null: an error that says so.
 const AnswerContent& ContentOf(const sap_answer* answer);
 
 }  // namespace sap::c

@@ -63,7 +63,7 @@ struct CallSettings {
   const char* request_id{""};
   const char* traceparent{""};
   int32_t* kind{nullptr};  // of a call in the background
-  // Of a session.
+  // For sessions only.
   Wait reconnect_within;
   std::optional<bool> low_latency;
   bool opens_later{false};

@@ -93,7 +93,7 @@ class InProcess final : public Backend {
 };
 
 Status InProcess::Info(const CallSettings&, AnswerContent* answer) {
-  // What one problem or batch may have is bounded, how many are solved at once is not.
+  // Numbers of one problem or batch are bounded, the number of concurrent solves is not.
   constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
   constexpr EngineLimits kLimits;
   sap_server_info info{};

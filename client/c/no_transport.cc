@@ -1,4 +1,4 @@
-// What libsap_islands has in the place of transport/.
+// Stands in for transport/ in libsap_islands, which calls no server.
 #include "client/c/backend.h"
 #include "client/c/files.h"
 

@@ -33,7 +33,7 @@ using sap::c::Status;
 
 using Answers = std::span<sap_answer* const>;
 
-// What `make` returns, or null if memory or threads are exhausted.
+// Returns the result of `make`, or null if memory or threads are exhausted.
 template <typename Make>
 auto OrNull(const Make& make) noexcept -> decltype(make().release()) {
   try {

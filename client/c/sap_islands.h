@@ -64,7 +64,7 @@ extern "C" {
 SAP_API int32_t sap_abi_version(void);
 // As in "0.1.0".
 SAP_API const char* sap_version(void);
-// What the library was built for, as in "x86-64-v3".
+// The instruction set of the build, as in "x86-64-v3".
 SAP_API const char* sap_instruction_set(void);
 
 // 1 if servers can be reached and files be read, as in libsap_islands_client.

@@ -106,7 +106,7 @@ enum {
   SAP_CONTACT_LAW_HUNT_CROSSLEY_SIMILAR = 3
 };
 
-// What contacts and body contacts have in common, for n contacts.
+// The arrays that contacts and body contacts have in common, for n contacts.
 typedef struct sap_contact_laws {
   size_t struct_size;
   sap_doubles signed_distance;             // [n] m, negative where bodies overlap
@@ -212,7 +212,7 @@ typedef struct sap_coulomb_friction {
   const double* tolerance;     // in [0, 1) (relative_tolerance)
 } sap_coulomb_friction;
 
-// NULL and 0: the default in parentheses. NULL in the place of the struct: all defaults.
+// NULL and 0: the default in parentheses. NULL in place of the struct: all defaults.
 typedef struct sap_options {
   size_t struct_size;
   const double* relative_tolerance;        // in [0, 1) (1e-6; 1e-10 for derivatives)
@@ -240,14 +240,15 @@ typedef struct sap_event {
 
 enum { SAP_SERVERS_OF_ADDRESS = -1 };
 
-// How a call is made. NULL and 0: the default in parentheses. NULL in the place of the struct: all
+// How a call is made. NULL and 0: the default in parentheses. NULL in place of the struct: all
 // defaults.
 typedef struct sap_call {
   size_t struct_size;
   const double* deadline_s;  // time after which it fails; of sap_session_open, that of all steps
   const sap_stop* stop;      // ends it from another thread (none)
-  // Of sap_solve: as how many parts a scene of many large islands is solved, by as many servers,
-  // where that pays; SAP_SERVERS_OF_ADDRESS: as many as the address has. Changes no bits. (1)
+  // For sap_solve only: the number of parts, each at a server of its own, in which a scene of many
+  // large islands is solved where that pays; SAP_SERVERS_OF_ADDRESS: as many as the address has.
+  // Changes no bits. (1)
   int32_t servers;
   // 1: the call returns when it has begun, with SAP_OK or why it has not. When it has ended, its
   // answers are complete, and `done` is called on a thread of the library, which must neither wait
@@ -258,7 +259,7 @@ typedef struct sap_call {
   const char* request_id;   // names the call in the server's log (the server makes one)
   const char* traceparent;  // W3C trace context (none)
   int32_t* kind;            // where the kind of a call in the background is put (nowhere)
-  // Of sap_session_open.
+  // For sap_session_open only.
   const double* reconnect_within_s;  // as that of sap_connect_options, for this session (that one)
   const int32_t* low_latency;        // likewise
   int32_t opens_later;               // 1: returns at once, see sap_session_await_open (0)
@@ -447,7 +448,7 @@ typedef struct sap_server_info {
   double queue_timeout_s;         // longest wait for a thread
   double read_timeout_s;          // longest time for a message to arrive
   double session_idle_s;          // longest pause between steps of a session
-  double connection_age_s;        // age at which a client is asked to connect anew
+  double connection_age_s;        // age at which a client is asked to connect again
 } sap_server_info;
 
 // How to connect. NULL and 0: the default in parentheses. Texts of certificates and keys are PEM;

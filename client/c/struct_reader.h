@@ -54,7 +54,7 @@ Read<sap_coulomb_friction> TakeCoulomb(const sap_coulomb_friction* coulomb);
 // Null: the defaults.
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);
 
-// What to differentiate, except for the problem and the options.
+// The request for derivatives, except for the problem and the options.
 struct GivenDifferentiation {
   DerivativesRequest derivatives;
   InputSelection wanted;

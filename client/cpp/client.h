@@ -59,7 +59,7 @@ struct ServerInfo {
   double queue_timeout_s{0};           // longest wait for a thread
   double read_timeout_s{0};            // longest time for a message to arrive
   double session_idle_s{0};            // longest pause between steps of a session
-  double connection_age_s{0};          // age at which a client is asked to connect anew; 0: never
+  double connection_age_s{0};          // age at which a client is asked to connect again; 0: never
 };
 
 // Takes the outcome of a call in the background.

@@ -30,7 +30,7 @@ using Cotangent = OutputArrays<OwnedArray>;
 // d(output) along a direction of the inputs, in the shape of Solution.
 using sap::Tangent;
 
-// d(input) or dL/d(input), in the place of each input of a problem. Arrays of indices, identifiers,
+// d(input) or dL/d(input), in place of each input of a problem. Arrays of indices, identifiers,
 // laws and guesses are empty; so is what has not been asked for, and 0 is what is no array.
 struct ProblemDerivative : Problem {
   ProblemDerivative() {
@@ -84,7 +84,7 @@ struct DifferentiateRequest {
   DifferentiateOptions options;  // without time budget and deadline
 };
 
-// What a call of Differentiate asks for, as views of arrays that outlive it.
+// The request of a call of Differentiate, as views of arrays that outlive it.
 struct DifferentiateView {
   ContactProblemView problem;
   DerivativesRequest derivatives{};  // cotangents, directions, velocity, hold_delassus

@@ -7,7 +7,7 @@
 //     const auto solution = session->Step(problem);            // send and wait
 //   }
 //
-// Or with several steps in flight; outcomes arrive in the order of the steps:
+// With several steps in flight, outcomes arrive in the order of the steps:
 //
 //   session->Send(first);  session->Send(second);
 //   const auto outcome = session->Receive();                   // of the first

@@ -17,7 +17,7 @@ struct PhaseTimings {
 // Shapes and units as in proto/sap/v1/solution.proto. Fields that the response mask left out are
 // empty or 0.
 struct Solution : ContactSolution {
-  PhaseTimings timings;  // in the place of `times`, which a server does not send
+  PhaseTimings timings;  // in place of `times`, which a server does not send
 
   // Whether every island converged or stalled at round-off.
   bool Solved() const;

@@ -1,5 +1,5 @@
-// What DART has found for one step: the constraints of a ConstraintSolver, which are its protected
-// members.
+// The constraints that DART has found for one step, which are protected members of its
+// ConstraintSolver.
 #pragma once
 
 #include <dart/collision/CollisionResult.hpp>
@@ -13,10 +13,10 @@ struct Constraints {
   double time_step;
   const std::vector<::dart::dynamics::SkeletonPtr>& skeletons;
   const ::dart::collision::CollisionResult& collisions;
-  // Those of the collisions with a normal, depth >= 0 and no soft body, in their order.
+  // Contacts of the collisions with a normal, depth >= 0 and no soft body, in their order.
   const std::vector<::dart::constraint::ContactConstraintPtr>& contacts;
   const std::vector<::dart::constraint::SoftContactConstraintPtr>& soft_contacts;
-  // Those that users have added.
+  // Constraints that users have added.
   const std::vector<::dart::constraint::ConstraintBasePtr>& manual;
 };
 

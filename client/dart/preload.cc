@@ -1,4 +1,4 @@
-// For LD_PRELOAD, as `sap-islands run --engine dart` does it: SAP in the place of the constraint
+// For LD_PRELOAD, as `sap-islands run --engine dart` does it: SAP in place of the constraint
 // solver of an unmodified program of DART, as of dartpy or of gz-physics' dartsim plugin. DART's
 // default solver is BoxedLcpConstraintSolver::solveConstrainedGroup, and the dynamic linker finds
 // this definition before DART's own.

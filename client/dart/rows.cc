@@ -64,7 +64,7 @@ bool Rows::AddConstraint(const Constraints& constraints, ConstraintBase* constra
            *std::max_element(b->velocity.begin(), b->velocity.end());
   });
   users_.push_back({constraint, size()});
-  // DART has a number in the place of infinity.
+  // DART has a number in place of infinity.
   const auto force = [&](double bound) {
     return std::abs(bound) < 1e30 ? bound / constraints.time_step
                                   : std::copysign(std::numeric_limits<double>::infinity(), bound);

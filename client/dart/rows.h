@@ -19,7 +19,7 @@ class Rows {
   void Clear();
   int size() const { return static_cast<int>(entries_.size()); }
 
-  // What a row asks for: v_c = v_hat, with an impulse between dt lower and dt upper.
+  // A row: v_c = v_hat, with an impulse between dt lower and dt upper.
   struct Target {
     double v_hat;
     double force_lower = -std::numeric_limits<double>::infinity();

@@ -52,7 +52,7 @@ bool StepSolver::Solve(const Constraints& constraints, bool take_unsolved) {
     Apply();
     return true;
   }
-  // Some constraints scale their error when they are read, so that DART's solver needs it anew.
+  // Some constraints scale their error when they are read, so that DART's solver needs it again.
   for (const auto& constraint : constraints.manual) constraint->update();
   return false;
 }
@@ -144,8 +144,8 @@ void StepSolver::Count(const sap_island_reports& islands) {
 
 void StepSolver::Apply() {
   const sap_solution& solution = *library_.answer_solution(answer_.get());
-  // What implicit dampers and springs do as v* becomes v: DART's response to an impulse is that of
-  // M alone.
+  // Impulses of implicit dampers and springs as v* becomes v: DART responds to an impulse by M
+  // only.
   std::vector<double> joint_impulse(trees_.num_velocities());
   for (int i = 0; i < trees_.num_velocities(); ++i) {
     joint_impulse[i] = -trees_.implicit_force(i) * (solution.velocity.data[i] - trees_.v_star(i));

@@ -14,7 +14,7 @@
 
 namespace sap_islands::dart {
 
-// What became of a step: solved and applied, or left to DART's own solver for a reason.
+// Outcome of a step: solved and applied, or left to DART's own solver for a reason.
 enum class Outcome { kSolved, kSoftBodies, kCoupledBounds, kRefused, kUnsolved };
 
 class StepSolver {

@@ -69,7 +69,7 @@ Squares SquaresOf(const Fields& fields, int64_t first, int64_t dofs,
 sap_mujoco_comparison Compare(const Fields& fields, const Trees& trees,
                               const sap_mujoco_velocities& velocities, double* tree_error) {
   Squares whole;
-  // Those of the islands, then those of trees without constraints.
+  // Squares of the islands, then of trees without constraints.
   std::vector<Squares> islands(static_cast<size_t>(2 * trees.count()));
   std::vector<int64_t> first_tree(islands.size(), -1);
   sap_mujoco_comparison result = {};

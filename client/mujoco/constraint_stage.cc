@@ -81,7 +81,7 @@ void ConstraintStage::Store(const Fields& fields, const Trees& trees, bool is_sp
 
 int64_t sap_mujoco_solve_constraints(const sap_mujoco_field* fields, const void* model, void* data,
                                      int32_t flags) {
-  // A thread keeps its memory. What an exception leaves is undefined, so that it is made anew.
+  // A thread keeps its memory. What an exception leaves is undefined, so that it is made again.
   static thread_local std::unique_ptr<sap::mujoco::ConstraintStage> kept;
   const auto islands = sap::CatchExceptions([&]() -> tl::expected<int64_t, sap::EngineError> {
     auto stage = std::move(kept);

@@ -10,9 +10,9 @@ constexpr double kLeastStiffness = 1e-15;  // divisor
 
 // Directions in files of models have six digits or more.
 constexpr double kGuided = 1e-6;
-// What R_n of a guided contact is multiplied by. Its normal impulse changes with the slip by
-// mu |v_t| / R_n, so that friction has a viscous part of mu^2 / R_n, here 1e-7 of a mass or so. It
-// is no larger, as R_n N^2 / 2 is part of the cost, whose rounding limits the answer.
+// Factor of R_n of a guided contact. Its normal impulse changes with the slip by mu |v_t| / R_n, so
+// that friction has a viscous part of mu^2 / R_n, here 1e-7 of a mass or so. It is no larger, as
+// R_n N^2 / 2 is part of the cost, whose rounding limits the answer.
 constexpr double kGuidedScale = 1e8;
 constexpr double kOpen = -1e8;  // v_hat_n of a contact that no slip closes [m/s]
 

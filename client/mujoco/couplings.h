@@ -1,7 +1,7 @@
 // Pairs of trees between which A has blocks: where a kinematic tree is taken apart, and in the
 // metric of the integrator `discrete` where a flex is stiff and each of its vertices is a tree.
-// Under `discrete`, terms over several trees, which otherwise are rows, then are blocks, too, as v*
-// is that of the whole A.
+// Under `discrete`, terms over several trees are blocks of A instead of rows, because v* is
+// computed with all of A.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,7 @@ struct MetricTerm {
   double scale;     // s
 };
 
-// Those of the stiff tendons, of the outputs of stiff actuators, and of the contacts of flexes that
-// are passive forces.
+// Metric terms of stiff tendons, stiff actuators, and flex contacts that act as passive forces.
 std::vector<MetricTerm> MetricTermsOf(const Fields& fields);
 
 class Couplings {
@@ -53,7 +52,7 @@ class Couplings {
   std::vector<int64_t> stiffness_places_;
 };
 
-// The couplings of one state after another, made anew where the pattern of its matrices, on which
+// The couplings of one state after another, made again where the pattern of its matrices, on which
 // alone they depend, is another one.
 class KeptCouplings {
  public:

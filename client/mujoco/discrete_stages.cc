@@ -14,7 +14,7 @@ namespace {
 constexpr int kWithoutSensors = 1;
 constexpr double kAnyAnswer = 1e30;  // as a relative tolerance
 
-// What a stage is called with.
+// Arguments of a stage.
 struct Context {
   const MujocoCalls& calls;
   const void* model;

@@ -1,4 +1,5 @@
-// What the adapter for MuJoCo reads and writes of mjModel and mjData: the names in fields.inc.
+// The fields of mjModel and mjData that the adapter for MuJoCo reads and writes: the names in
+// fields.inc.
 //
 // The structs differ between versions of MuJoCo, and one library serves all of them. So nothing is
 // compiled against MuJoCo's headers: the caller says where each name is in the structs of the
@@ -48,7 +49,7 @@ inline bool IsBad(double value) {
   return !(std::abs(value) <= kLargest);
 }
 
-// Rows of a table, for who needs a few fields alone.
+// Row numbers, to read single fields.
 namespace row {
 enum Row {
 #define SAP_INTEGER(name) name,

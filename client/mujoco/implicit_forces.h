@@ -1,4 +1,4 @@
-// What implicit forces along moment arms add to A, to v* and to the rows of a problem.
+// Terms of implicit forces along moment arms in A, in v* and in the rows of a problem.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@
 
 namespace sap::mujoco {
 
-// What MuJoCo is called with. It has no object to destroy, as MuJoCo's errors need it.
+// Arguments of guarded MuJoCo calls. Trivially destructible, since MuJoCo's errors leave by
+// longjmp.
 struct JudgedState {
   const MujocoCalls& calls;
   const void* model;

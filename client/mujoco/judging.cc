@@ -10,7 +10,7 @@
 namespace sap::mujoco {
 namespace {
 
-// What the threads share that judge the steps of a recording.
+// State shared by the threads that judge the steps of a recording.
 class Judging {
  public:
   Judging(const MujocoCalls& calls, const void* model, const sap_mujoco_recording& recording,

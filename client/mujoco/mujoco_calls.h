@@ -68,7 +68,7 @@ struct MujocoCalls {
   // Whether the program has functions of its own that the stage of actuation calls.
   bool HasCallbacksOfActuation() const;
 
-  // Makes the constraints anew after the contacts of a state were changed, and the metric of
+  // Makes the constraints again after the contacts of a state were changed, and the metric of
   // `discrete`, which they overwrite.
   void RemakeConstraints(const void* model, void* data) const;
 

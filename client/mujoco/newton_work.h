@@ -3,7 +3,7 @@
 //
 // MuJoCo factors H = M + J' D J in the order of the dofs from the last to the first, so its work
 // depends on the fill of that order: it is counted by a symbolic elimination of the trees. This
-// solver orders them anew; the fill is estimated from the number of dofs.
+// solver orders them again; the fill is estimated from the number of dofs.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kSigma = 1e-3;  // of the law of SAP
 
-// The product that MuJoCo is called for. It has no object to destroy, as MuJoCo's errors need it.
+// Arguments of MuJoCo's product. Trivially destructible, since MuJoCo's errors leave by longjmp.
 struct ProductContext {
   const MujocoCalls& calls;
   const void* model;

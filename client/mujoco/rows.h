@@ -9,7 +9,7 @@ namespace sap::mujoco {
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What a row is besides its coefficients; the names are those of the schema.
+// The numbers of a row except for its coefficients, with the names of the schema.
 struct RowLaw {
   double regularization = 0.0;   // R; 0: by the slip parameter
   double target_velocity = 0.0;  // v_hat

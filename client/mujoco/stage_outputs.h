@@ -1,4 +1,4 @@
-// What MuJoCo's constraint stage writes besides accelerations and forces, for programs, plots and
+// Outputs of MuJoCo's constraint stage other than accelerations and forces, for programs, plots and
 // the viewer to read.
 #pragma once
 

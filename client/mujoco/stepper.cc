@@ -14,7 +14,8 @@ namespace {
 
 constexpr int32_t kInGap = 1;  // `exclude` of a contact beyond its margin
 
-// What the stages are called with. It has no object to destroy, as MuJoCo's errors need it.
+// Arguments of guarded MuJoCo calls. Trivially destructible, since MuJoCo's errors leave by
+// longjmp.
 struct StageContext {
   const MujocoCalls& calls;
   const void* model;
@@ -64,7 +65,7 @@ void RunStages(void* context) {
   c.calls.acceleration(c.model, c.data);
 }
 
-// What depends on the forces of constraints.
+// Computes the quantities that depend on the forces of constraints.
 void FinishForces(void* context) {
   const auto& c = *static_cast<StageContext*>(context);
   c.calls.multiply_transpose(c.model, c.data, c.result, c.vector);

@@ -82,7 +82,7 @@ bool HasWarned(const Fields& fields) {
   return false;
 }
 
-// What the threads of a rollout share.
+// State shared by the threads of a rollout.
 class Rollout {
  public:
   Rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays& arrays,

@@ -1,4 +1,4 @@
-# What `cmake --install` copies, by component:
+# Files that `cmake --install` copies, by component:
 #
 #   programs      bin/: sap-server, sap-client
 #   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;

@@ -15,7 +15,7 @@ _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
 
 def with_equations(markdown: str) -> str:
-    """The page with MathML in the place of its equations; code stays as it is."""
+    """The page with MathML in place of its equations; code stays as it is."""
     if "```math\n" not in markdown:
         return markdown
     markdown = _BLOCK.sub(lambda match: convert(match[1], display="block"), markdown)

@@ -25,13 +25,13 @@ from sap_islands.mujoco import step
 from sap_islands.scenes import load_scene
 
 PACE_S = 0.02  # wall time of a step through a server
-EPISODE_STEPS = 300  # then the bodies fall anew
+EPISODE_STEPS = 300  # then the bodies fall again
 PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
 class Run:
-    """What one simulation did.
+    """Result of one simulation.
 
     Attributes:
         sent: [n] times at which the steps were sent [s], of the clock of `time.time`.
@@ -47,7 +47,7 @@ class Run:
 
 
 class _Recorder:
-    """In the place of a client for `step`: solves in a session and notes times and bits."""
+    """Stands in for a client of `step`: solves in a session and notes times and bits."""
 
     def __init__(self, session: sap.Session) -> None:
         self.sent: list[float] = []

@@ -64,7 +64,7 @@ class MessageBounds {
     int64_t bytes{0};           // in memory, without arrays and texts
     std::vector<Field> fields;  // by number
   };
-  // What is counted in the message as a whole.
+  // Counts over the message as a whole.
   struct Counts {
     int64_t unknown{0};
     int64_t bytes{0};

@@ -26,7 +26,7 @@ inline int EditDistance(std::string_view a, std::string_view b) {
 }
 
 // Names the first argument that the program does not know, and the nearest command or flag; empty:
-// it knows all. CLI11 names no word in the place of a subcommand, and suggests nothing.
+// it knows all. CLI11 names no word in place of a subcommand, and suggests nothing.
 inline std::string UnknownArgument(const CLI::App& app) {
   std::vector<std::string> flags;
   const CLI::App* parsed = &app;  // what has the unknown argument, or the last subcommand

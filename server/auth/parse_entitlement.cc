@@ -50,7 +50,8 @@ std::optional<std::string> Store(const std::optional<Value>& value, const char* 
   return std::nullopt;
 }
 
-// What the key accepts if the value is not that, or kUnknownKey. Ranges are those of the flags.
+// Returns a description of the accepted values if `value` is invalid, kUnknownKey for an unknown
+// key. Ranges are those of the flags.
 std::optional<std::string> StoreAs(std::string_view key, std::string_view value, Entitlements* e) {
   if (key == "priority") return Store(IsHigh(value), "high or normal", &e->high_priority);
   if (key == "calls") {

@@ -64,7 +64,7 @@ class CallLog {
   // Waits for at most a second for lines that are not written yet.
   ~CallLog();
 
-  // Lets the log file be opened anew under its name, after log rotation has renamed it; without a
+  // Lets the log file be opened again under its name, after log rotation has renamed it; without a
   // file it has no effect. A line tells the result.
   void Reopen();
 

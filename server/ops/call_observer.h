@@ -50,7 +50,7 @@ class CallObserver {
     if (log_ != nullptr) log_->ReportSuppressed();
   }
 
-  // New calls are refused for want of memory, or accepted again.
+  // New calls are refused while memory is short, or accepted again.
   void MemoryChanged(MemoryGuard::Change change) const {
     if (log_ == nullptr || change == MemoryGuard::Change::kNone) return;
     const bool is_short = change == MemoryGuard::Change::kShort;

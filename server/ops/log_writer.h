@@ -32,8 +32,8 @@ class LogWriter {
   // oldest are dropped. Those that cannot be written, as on a full disk, are lost.
   void Write(std::string line);
 
-  // Opens the file anew under its name, before the next line is written. If that fails, the file of
-  // before is written on.
+  // Opens the file again under its name, before the next line is written. If that fails, the file
+  // of before is written on.
   void Reopen(ReopenedLine line);
 
   // Whether all lines so far are written within the time.

@@ -26,7 +26,7 @@
 
 namespace sap {
 
-// What the metrics tell about; all must outlive the endpoint.
+// The objects that metrics are read from; all must outlive the endpoint.
 struct MetricSources {
   const Metrics* metrics;
   RequestHandler* handler;

@@ -124,7 +124,7 @@ int CountConnections(const std::string& address) {
     const std::string digits = file.path().filename();
     int fd = -1;
     std::from_chars(digits.data(), digits.data() + digits.size(), fd);
-    // Those that listen have no peer.
+    // Sockets that listen have no peer.
     if (is_here(NameOf(getsockname, fd)) && NameOf(getpeername, fd).ss_family != AF_UNSPEC) ++count;
   }
   return count;

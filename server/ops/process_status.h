@@ -1,4 +1,4 @@
-// What the kernel tells about this process: memory, descriptors, start, connections. Linux only.
+// Memory, descriptors, start and connections of this process, from the kernel. Linux only.
 #pragma once
 
 #include <cstdint>

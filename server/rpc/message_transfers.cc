@@ -88,7 +88,7 @@ MessageTransfers::Reader* MessageTransfers::OldestOfMost(const std::list<Reader*
   return oldest;
 }
 
-// At the limits on all calls and bytes, at the expense of who has most.
+// At the limits on all calls and bytes, at the expense of the client that has most.
 void MessageTransfers::MakeRoomFor(const ClientAccount& account) {
   const Clock::time_point now = now_();
   if (all_.receiving >= limits_.max_calls) {

@@ -26,7 +26,7 @@ class WriteBudget {
   }
 
  private:
-  // What a write may take on a busy server is no fault of the client.
+  // Allowance per write for delays of a busy server.
   static constexpr Seconds kFreePerWrite{0.1};
   static constexpr double kMinBytesPerSecond = 1e6;
 

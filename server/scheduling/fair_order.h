@@ -22,8 +22,8 @@
 //                       it to others
 //
 // A worker that is started has no thread yet. It may come late, or not as long as a task runs that
-// shares its loops with all threads. So workers say nothing of who runs, and time decides that they
-// do not come.
+// shares its loops with all threads. So workers do not tell which clients run, and time decides
+// that they do not come.
 #pragma once
 
 #include <array>

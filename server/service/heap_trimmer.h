@@ -19,7 +19,7 @@ class HeapTrimmer {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // So many bytes have been freed, or are about to be.
+  // Counts bytes that have been freed, or are about to be.
   void Freed(int64_t bytes) {
     if (bytes > kLargeObject_bytes) pending_.store(true, std::memory_order_relaxed);
   }

@@ -94,7 +94,7 @@ class RequestHandler {
   int64_t counted_bytes() const {
     return admission_.bytes() + admission_.kept_bytes() + idle_bytes();
   }
-  // What is kept for later calls.
+  // Memory kept for later calls.
   int64_t idle_bytes() const {
     return idle_solvers_.bytes() + idle_jobs_.bytes() + idle_solves_.bytes();
   }
@@ -107,7 +107,7 @@ class RequestHandler {
  private:
   struct Job;
 
-  // What an admitted call holds until Release.
+  // Account and demand of an admitted call, until Release.
   struct Admitted {
     ClientAccount* account;
     Demand demand;
@@ -127,7 +127,7 @@ class RequestHandler {
     pool->Give(std::move(item), bytes);
   }
 
-  // What the calls that solve several problems have in common.
+  // The part of a request that all calls with several problems have.
   struct BatchCall {
     Batch::Problems problems;
     Priority priority;

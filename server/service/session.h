@@ -65,7 +65,7 @@ class Session {
   bool StartStep(const v1::SessionStep& step, const CallContext& call, v1::StepOutcome* outcome,
                  Done done, void* context);
 
-  // As a step that fails with the error; its problem is not read.
+  // Takes a step that fails with the error; its problem is not read.
   void RefuseStep(const v1::SessionStep& step, const CallContext& call, const ServiceError& error,
                   v1::StepOutcome* outcome);
 

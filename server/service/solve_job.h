@@ -95,7 +95,7 @@ class SolveJob {
   void Report(const ServiceStatus& status, const Telemetry& telemetry);
 
  private:
-  // What a call of Differentiate has in addition.
+  // The additional part of a call of Differentiate.
   struct Differentiation {
     const v1::DifferentiateRequest* request;
     v1::DifferentiateResponse* response;

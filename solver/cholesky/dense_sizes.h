@@ -1,5 +1,6 @@
-// Sizes at which the methods for dense matrices change, in degrees of freedom. The methods sum in
-// different orders: moving a limit changes bits of answers. And the size that code is made for.
+// Sizes at which the methods for dense matrices change, in degrees of freedom, and the sizes that
+// loops are specialized for (SixDofs, OneDof). The methods sum in different orders: moving a limit
+// changes bits of answers.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ constexpr int kUnpolledDofs = 64;
 // fronts along a plan cost the same once the pattern has a plan.
 constexpr int kDenseDofs = 60;
 
-// Largest island factored so of a tree of more than kScalarDofs with at most kDenseBesides further
-// velocities: fronts along a plan are full, and this skips the zeros between branches.
+// The same limit for an island that is one tree of more than kScalarDofs plus at most kDenseBesides
+// velocities. One dense front skips the zeros between branches, which fronts along a plan do not.
 constexpr int kDenseTreeDofs = 128;
 constexpr int kDenseBesides = 12;
 
@@ -52,8 +53,8 @@ inline void ForSize(int n, Body&& body) {
 // A door, a drawer or a wheel.
 using OneDof = std::integral_constant<int, 1>;
 
-// ForSize, for what is done once per tree. For a tree of one degree of freedom loops of any length
-// are mostly what comes before and after them.
+// ForSize, for what is done once per tree. For one degree of freedom the overhead of a loop exceeds
+// its work.
 template <typename Body>
 inline void ForTreeSize(int n, Body&& body) {
   if (n == 1) {

@@ -234,7 +234,7 @@ void EliminationPlanBuilder::MakeFronts() {
   }
 }
 
-// What rows are found with in a range of fronts, and the runs that were found there.
+// Workspace to find rows in a range of fronts, and the runs that were found there.
 struct EliminationPlanBuilder::RowSearch {
   std::vector<int> mark;       // [N] front that last collected the position
   std::vector<int> local_row;  // [N] by position, in the current front

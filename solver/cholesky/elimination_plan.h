@@ -1,7 +1,7 @@
 // The symbolic part of the multifrontal factorization H = L L' of a symmetric positive definite
 // block matrix: everything that depends on its pattern alone, not on its values.
 //
-// That is the order of elimination; the fronts (dense matrices in which groups of blocks are
+// It has the order of elimination; the fronts (dense matrices in which groups of blocks are
 // eliminated), their tree and their rows; where every block of H enters and where every update is
 // added; offsets in storage; and the tasks that may run concurrently. BlockCholesky carries it out.
 // See [Duff and Reid 1983, The multifrontal solution of indefinite sparse symmetric linear

@@ -10,7 +10,7 @@
 
 namespace sap {
 
-// What is worked on at a time: local rows and columns of a front.
+// The unit of assembly: local rows and columns of a front.
 struct FrontTile {
   int column_begin;
   int column_end;

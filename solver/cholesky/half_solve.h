@@ -50,7 +50,7 @@ class HalfSolves {
   // Solves. Y means nothing after a cancellation.
   void Run(const HalfSolveFactor& factor, const StopToken& stop);
 
-  // After Run: X = L^-T Y in the place of Y, of the fronts that Run visited or of all. H^-1 B is X
+  // After Run: X = L^-T Y in place of Y, of the fronts that Run visited or of all. H^-1 B is X
   // times factor.cholesky.scale(). X means nothing after a cancellation.
   enum class Fronts : uint8_t { kVisited, kAll };
   void RunBack(const HalfSolveFactor& factor, Fronts fronts, const StopToken& stop);

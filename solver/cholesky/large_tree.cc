@@ -74,7 +74,7 @@ class ReversedFront {
   int* starts_;
 };
 
-// What a thread keeps for trees that are too large for the stack.
+// Memory that a thread keeps for trees that are too large for the stack.
 struct KeptMemory {
   GrowingBuffer<double> numbers;
   GrowingBuffer<int> integers;

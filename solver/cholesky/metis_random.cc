@@ -16,8 +16,8 @@ namespace {
 // Null while the thread is not within METIS.
 thread_local RandomSequence* metis_random = nullptr;
 
-// What METIS called before: another copy of these functions, in another library of the process.
-// Null where METIS called its own.
+// The functions that METIS called before: copies of these in another library of the process. Null
+// where METIS called its own.
 std::atomic<uint32_t (*)()> earlier_rand_int32{nullptr};
 std::atomic<void (*)(uint64_t)> earlier_rand_init{nullptr};
 
@@ -35,7 +35,7 @@ void RandInit(uint64_t seed) {
   srandom(static_cast<unsigned>(seed));
 }
 
-// What the dynamic linker knows of a loaded library: its imported functions by name.
+// Imported functions of a loaded library by name, as the dynamic linker has them.
 struct Imports {
   ElfW(Addr) base{0};
   const ElfW(Rela) * relocations{nullptr};

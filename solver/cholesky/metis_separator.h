@@ -2,7 +2,7 @@
 // found by METIS.
 //
 // METIS is not trusted: graphs that it is known to mishandle never reach it, and its result is
-// checked. Its random numbers are replaced by a sequence that starts anew at every call, so the
+// checked. Its random numbers are replaced by a sequence that starts again at every call, so the
 // result depends on the graph alone. Safe on several threads at once: the entry used here, unlike
 // METIS_NodeND, installs no signal handlers and has no state except that of its thread. A call
 // cannot be stopped and takes about 1.5 ms per 1000 blocks. Where memory runs out, METIS ends the

@@ -66,7 +66,7 @@ class QuotientGraph {
   bool Eliminate(const StopToken& stop, std::vector<int>* order);
   // No block is kept from here on.
   void ReleaseKept();
-  // Those that had very many neighbors.
+  // Nodes that had very many neighbors.
   void AppendDense(std::vector<int>* order) const {
     order->insert(order->end(), dense_.begin(), dense_.end());
   }

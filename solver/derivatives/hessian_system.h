@@ -3,7 +3,7 @@
 // Conjugate gradients (conjugate_gradients.h) with a factor M that may be of the H at a velocity
 // nearby, or in single precision, until z'r has come down to 1e-28 of what it was at first. Where M
 // is H except for rounding errors that takes two solves and one product with H. Where a factor does
-// not get there H is factored anew, at the velocity itself and then in double precision.
+// not get there H is factored again, at the velocity itself and then in double precision.
 #pragma once
 
 #include "solver/derivatives/adjoint_data.h"

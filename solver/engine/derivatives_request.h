@@ -38,7 +38,7 @@ EngineStatus CheckDerivatives(const DerivativesRequest& request, const ContactPr
 EngineStatus CheckNumber(size_t cotangents, size_t tangents, const EngineLimits& limits);
 EngineStatus CheckMemory(size_t cotangents, size_t tangents, const ContactProblemView& problem,
                          const EngineLimits& limits);
-// That bound.
+// Upper bound of the memory that the derivatives take [bytes].
 int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProblemView& problem);
 
 }  // namespace sap

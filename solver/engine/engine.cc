@@ -25,7 +25,7 @@ Engine::Process::Process(int threads)
 Engine::Engine(int threads)
     : threads_(threads), process_(std::make_unique<Process>(threads).release()) {}
 
-// That of a parent would wait for threads that this process does not have.
+// The destructor of a parent's state would wait for threads that this process does not have.
 Engine::~Engine() {
   Process* const process = process_.load();
   if (process->generation == ForkGeneration()) delete process;

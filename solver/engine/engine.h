@@ -69,7 +69,7 @@ class Engine {
   void ForLargestFirst(const std::vector<int64_t>& sizes, const std::function<void(int i)>& body);
 
  private:
-  // What a process has; see ForkGeneration.
+  // State of one process; see ForkGeneration.
   struct Process {
     explicit Process(int threads);
 

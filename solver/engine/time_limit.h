@@ -26,8 +26,8 @@ struct SolveLimits {
   std::chrono::nanoseconds answer_time{0};  // predicted time to encode and send the answer
 };
 
-// What a solve leaves of the time between arrival and deadline: 5 %, but no more than 50 ms and the
-// predicted time of the answer.
+// Part of the time between arrival and deadline that a solve leaves for its answer: 5 %, but no
+// more than 50 ms and the predicted time of the answer.
 std::chrono::nanoseconds ReserveForAnswer(std::chrono::nanoseconds time_to_deadline,
                                           std::chrono::nanoseconds answer_time = {});
 

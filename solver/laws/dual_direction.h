@@ -1,4 +1,4 @@
-// Dual directions of friction: a vector s, |s| <= 1, in the place of the slip direction t in G.
+// Dual directions of friction: a vector s, |s| <= 1, in place of the slip direction t in G.
 //
 // With friction along t = u / |u| and of size m, the curvature of m |u| is
 //

@@ -23,7 +23,7 @@
 // with s = t. f is convex and can be negative. G is symmetric positive semidefinite and jumps only
 // where the contact opens. No constant bounds n', which grows with the speed of approach.
 //
-// The accelerated method has the dual direction in the place of s (dual_direction.h), with which
+// The accelerated method has the dual direction in place of s (dual_direction.h), with which
 // the first term of G_tt is at most 2 m / E. It starts as t and changes on a full Newton step as
 // t + (dv_t - s t'dv_t) / E.
 //

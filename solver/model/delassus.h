@@ -86,7 +86,7 @@ struct DelassusRows {
 
   int count() const { return end - begin; }
 };
-// Those in which dw/dW is not 0.
+// Entries in which dw/dW is not 0.
 template <int rows>
 inline DelassusRows RowsOf(const LawMatrix<rows>& w_by_W) {
   for (int row = 3; row < rows; ++row) {

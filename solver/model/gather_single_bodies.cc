@@ -1,5 +1,5 @@
-// What SapModel::Gather computes for islands of one body, four at a time and to the same bits, but
-// written to the lanes that the solver reads.
+// SapModel::Gather for islands of one body, four at a time: the same bits, written to the lanes
+// that the solver reads.
 #include <algorithm>
 #include <array>
 

@@ -113,7 +113,7 @@ class CoulombRounds {
     KeepNext(CoulombLaw::kLagged);
     SetLaw(CoulombLaw::kExact);
   }
-  // What the answer of a round, by the law that is set, says of a next one without a step.
+  // Defect of a next round without a step, by the answer of a round under the law that is set.
   void KeepNext(CoulombLaw law) {
     ForRounds([&](auto& round, const auto& v_c) { round.next = ValueAt(law, round, v_c); });
     next_law_ = law;

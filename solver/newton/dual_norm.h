@@ -43,7 +43,7 @@ inline Scalar MomentumErrors(const FactoredTree<Scalar, Size>& tree, const Scala
   return cost_error;
 }
 
-// What four lanes hold of one tree, or of four.
+// Sums the lanes of one tree (double), or keeps one sum per tree (Lanes4).
 template <typename Scalar>
 inline Scalar SumOverColumns(const Lanes4& columns) {
   if constexpr (std::is_same_v<Scalar, double>) {

@@ -1,9 +1,9 @@
 // The view of an island of few rows and no contacts, without coupled trees.
 //
-// What loops over an IslandView ask before their first element (which kinds there are, whether
-// other threads help, how many chunks there are) is known at compile time here. In the small
-// islands of a robot such questions take longer than the loops. Functions of a View are compiled
-// for both types, from one source, so that the bits are the same.
+// Kinds, number of chunks and whether other threads help, which loops over an IslandView ask for
+// before their first element, are known at compile time here. In the small islands of a robot such
+// questions take longer than the loops. Functions of a View are compiled for both types, from one
+// source, so that the bits are the same.
 #pragma once
 
 #include <array>

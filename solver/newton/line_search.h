@@ -93,7 +93,8 @@ struct StartingSlope {
   double roundoff{0};
 };
 
-// That of n velocities, from -grad l, A (v - v*) and the step.
+// Slope at alpha = 0 for n velocities, and its rounding error, from -grad l, A (v - v*) and the
+// step.
 template <typename Size>
 StartingSlope SlopeAtStart(Size n, const double* descent, const double* change,
                            const double* step) {

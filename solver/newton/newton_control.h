@@ -151,7 +151,7 @@ inline SolveStatus StatusOf(StopReason reason) {
   return reason == StopReason::kCancelled ? SolveStatus::kCancelled : SolveStatus::kDeadline;
 }
 
-// What is reported of an iterate, its status excepted. Norms and bound are in the unit of mass.
+// Reported numbers of an iterate, without its status. Norms and bound are in the unit of mass.
 inline void ReportIterate(const IslandNorms& norms, double gap_bound, double mass_unit,
                           IslandReport* report) {
   report->momentum_residual = RelativeGradient(norms);

@@ -23,8 +23,8 @@ struct FactorPair {
   }
 };
 
-// What an island is factored with. Both are null for islands that are factored dense, and for
-// larger ones without a plan, which are solved by Gauss-Seidel sweeps.
+// Factorizations of an island. Both are null for islands that are factored dense, and for larger
+// ones without a plan, which are solved by Gauss-Seidel sweeps.
 struct PlannedFactors {
   const EliminationPlan* plan{nullptr};
   FactorPair* factors{nullptr};

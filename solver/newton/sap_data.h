@@ -1,4 +1,5 @@
-// What a solve computes from the velocity v, and the evaluation of it for one island at a time.
+// Quantities that a solve computes from the velocity v, and their evaluation for one island at a
+// time.
 //
 //   v_c = J v,   gamma = -d f / d v_c,   grad l = A (v - v*) - J' gamma
 //
@@ -46,7 +47,7 @@ struct PoolData {
   size_t storage_bytes() const { return StorageBytes(v_c, gamma, G, s); }
 };
 
-// What a factor of A tells of the trees of one component at v (accuracy_certificate.h).
+// Norms of the trees of one component at v, by a factor of A (accuracy_certificate.h).
 struct ComponentNorms {
   double gradient2{-1};  // |A^-1/2 grad l|^2; negative: not asked for at this v
   double trace{0};       // of (D A D)^-1, estimated
@@ -137,7 +138,7 @@ struct SapScratch {
   }
 };
 
-// What the functions of this folder work on: the constants, the part of the arrays that belongs to
+// Argument of the functions of this folder: the constants, the part of the arrays that belongs to
 // one island, and the arena in which a large island is shared out (null: the calling thread does it
 // all).
 struct IslandView {

@@ -15,7 +15,7 @@ namespace {
 
 // Where masses, stiffnesses or lever arms are many orders apart, rounding can make H indefinite.
 // Its diagonal is then raised by these parts of itself until it is not: any positive definite
-// matrix in the place of H gives a step along which the cost falls.
+// matrix in place of H gives a step along which the cost falls.
 constexpr double kLeastShift = 1e-15;
 constexpr double kLargestShift = 1e-4;
 
@@ -155,7 +155,7 @@ class IslandSolve {
     return !control_.Stalls();
   }
 
-  // A sweep over all trees in the place of a step; false if it was the last. Sweeps alone converge
+  // A sweep over all trees in place of a step; false if it was the last. Sweeps alone converge
   // slowly: that one makes little progress does not mean that rounding errors allow no more.
   bool SweepAll() {
     ++report_.iterations;
@@ -169,7 +169,7 @@ class IslandSolve {
                            stop_within_, data_, &step_, &workspace_.scratch, cost);
   }
 
-  // Takes a step as long as the cost without the curvature of curved laws allows, in the place of
+  // Takes a step as long as the cost without the curvature of curved laws allows, in place of
   // the one that was searched. A trial has no sweeps. Always true: there is another iteration.
   bool BeginTrial(const LineSearchResult& search, double longer_alpha) {
     ForVelocities(view_, [&](int i) {
@@ -243,7 +243,7 @@ class IslandSolve {
     });
   }
 
-  // What a sweep needs of the constraints at the end of a step. An evaluation would compute J v and
+  // Evaluates for a sweep the constraints at the end of a step. An evaluation would compute J v and
   // the gradient as well, which the sweep makes stale.
   void AdvanceConstraints(double alpha) {
     ForConstraints(view_, [&](auto pool, int begin, int end) {

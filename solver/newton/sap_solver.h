@@ -18,7 +18,7 @@
 
 namespace sap {
 
-// Evaluate, with norms that tell all that the stopping test asks for, of coupled trees too.
+// Evaluates the iterate and all norms of the stopping test, including those of coupled trees.
 IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options,
                             const StopToken& stop, SapData* data, SapScratch* scratch);
 
@@ -27,7 +27,7 @@ IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const StopToken& stop, SapData* data, SapScratch* scratch, IslandReport* report);
 
-// What a solve writes to, over all islands. Storage only grows.
+// Workspace of a solve, all islands. Storage only grows.
 struct SapWorkspace {
   SapData data;
   SapStep step;
@@ -36,7 +36,7 @@ struct SapWorkspace {
   ConjugateVectors conjugate;
   std::vector<double> v_before;        // before the last Newton step, to go back to
   std::vector<double> v_before_sweep;  // and before the sweep after it; of a trial: to go back to
-  // Of rounds of exact Coulomb friction alone:
+  // Only for exact Coulomb friction:
   std::vector<double> v_best;   // of least residual
   std::vector<double> v_round;  // before the last round, to go back to
   KrylovVectors krylov;

@@ -2,12 +2,12 @@
 // their openers wait for helpers that other processes keep from their processors.
 //
 // A helper that is preempted within an index holds the opener up for a time slice, some
-// milliseconds, and a solve has hundreds of loops. Where that costs more than helpers do, loops are
-// not shared for twenty times the loss, so that sharing costs a twentieth of the time, and never
-// for longer than 50 ms: a wait of one loop (page faults of a first solve, a late wake-up) says
-// little of the next, and a solve with one loop of 100 ms loses one solve to it at most. The pause
-// is real time, whether loops are opened meanwhile or not. Where helpers do more than is waited,
-// loops stay shared, however long single waits are.
+// milliseconds, and a solve has hundreds of loops. When waiting costs more than helpers contribute,
+// sharing is suspended for twenty times the loss, so that it costs at most 5 % of the time, and
+// never for longer than 50 ms: a wait of one loop (page faults of a first solve, a late wake-up)
+// says little of the next, and a solve with one loop of 100 ms loses one solve to it at most. The
+// pause is real time, whether loops are opened meanwhile or not. Where helpers do more than is
+// waited, loops stay shared, however long single waits are.
 #pragma once
 
 #include <algorithm>

@@ -4,8 +4,8 @@
 //
 //   size_t storage_bytes() const { return StorageBytes(order_, groups_, layout_); }
 //
-// What it leaves out is missing in every account: tests/solver/engine/storage_bytes_test compares
-// the sum for a solver with what it has allocated.
+// An array that it leaves out is missing in every account:
+// tests/solver/engine/storage_bytes_test compares the sum for a solver with what it has allocated.
 #pragma once
 
 #include <array>

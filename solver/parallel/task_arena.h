@@ -101,8 +101,8 @@ struct Chunks {
 
   // Number of chunks of [begin, end).
   constexpr int Count(int begin, int end) const { return (end - begin + size - 1) / size; }
-  // What the chunks of [begin, end) have left in an array, from entry `first` on, to be summed in
-  // their order.
+  // Entries that the chunks of [begin, end) have written to an array, from entry `first` on, to be
+  // summed in their order.
   template <typename Part>
   std::span<const Part> Parts(const std::vector<Part>& array, int first, int begin, int end) const {
     return std::span(array).subspan(first, Count(begin, end));

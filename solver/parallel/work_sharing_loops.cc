@@ -45,7 +45,7 @@ Clock::duration ProcessorTime() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
-// What happened before HandOver is visible after the TakeOver of the task that it announced. oneTBB
+// Writes before HandOver are visible after the TakeOver of the task that it announced. oneTBB
 // guarantees that; ThreadSanitizer does not see into oneTBB and needs to be shown.
 #if defined(__SANITIZE_THREAD__)
 std::atomic<unsigned> handed_over{0};

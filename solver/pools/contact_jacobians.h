@@ -32,7 +32,7 @@ class ContactJacobians {
     return layout.groups()[end - 1].contact_end;
   }
 
-  // What a tree has in this pool, in the fixed order of sums over it.
+  // Sides of contacts of a tree in this pool, in the fixed order of sums over it.
   using Sides = std::span<const ContactSide>;
   static Sides SidesOf(const Layout& layout, int slot) { return layout.sides_of(slot); }
 

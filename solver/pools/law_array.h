@@ -35,7 +35,7 @@ struct ConstraintVectors : ConstraintArray<LawVector<rows>> {
   }
 };
 
-// What a law computes, by constraint.
+// Values that a law computes, by constraint.
 template <typename Law>
 struct LawArrays {
   using Vectors = ConstraintVectors<Law::kRows>;

@@ -10,7 +10,7 @@
 
 namespace sap {
 
-// In the place of an arena: every loop is one chunk, which the calling thread takes.
+// Stands in for an arena: every loop is one chunk, which the calling thread takes.
 struct OneChunk {};
 template <typename Body>
 inline void ForChunks(OneChunk, int begin, int end, const Chunks&, Body&& body) {

@@ -32,7 +32,7 @@ class RowJacobians {
   static int FirstConstraint(const Layout&, int begin) { return begin; }
   static int EndConstraint(const Layout&, int end) { return end; }
 
-  // What a tree has in this pool: the parts of its rows.
+  // Parts of rows of a tree in this pool.
   using Sides = std::span<const int>;
   static Sides SidesOf(const Layout& layout, int slot) { return layout.parts_of_slot(slot); }
 
@@ -184,7 +184,7 @@ class RowJacobians {
         ForEach(b, [&](int j, double J_j) { row[j] += G_J_i * J_j; });
       });
     }
-    // That of a full part with itself.
+    // Product of a full part with itself.
     void AddFullProducts(const RowPart& part, double G, double* H) const {
       if (G == 0) return;
       const SixLanes row(FullRow(part));

@@ -58,7 +58,7 @@ void ConstraintGraph::ListCoupledSlots(const ContactProblem& problem) {
                     [](const CoupledSlots& pair) { return std::tuple(pair.low, pair.high); });
 }
 
-// Those of all kinds and of A together, each once.
+// Pairs of all kinds and of A together, each once.
 void ConstraintGraph::FindPairs() {
   pairs_.clear();
   int lists = 0;

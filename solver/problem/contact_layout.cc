@@ -27,7 +27,7 @@ void ContactLayout::Build(const ContactProblem& problem, const Islands& islands,
   FindIslandRanges(islands);
 }
 
-// Those of the kind, by number.
+// Contacts of the kind, by number.
 void ContactLayout::FindContacts(const ContactProblem& problem, ConstraintKind kind) {
   order_.clear();
   if (problem.general_friction().empty() && problem.hunt_crossley().empty()) {

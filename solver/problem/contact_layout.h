@@ -28,7 +28,8 @@ struct ContactGroup {
   int contact_begin;         // range of contacts in the order of the layout
   int contact_end;
   int dofs;  // of all its trees
-  // Of the first contact: per contact and part the rows times the dofs of the part, row-major.
+  // Where the Jacobian of the first contact starts: per contact and part the rows times the dofs of
+  // the part, row-major.
   int64_t jacobian_start;
   int64_t source_start;  // for source_column()
 

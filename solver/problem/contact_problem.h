@@ -86,7 +86,7 @@ class ContactProblem {
   std::span<const double> surface_velocity() const { return surface_velocity_; }
   // The pool that solves each contact.
   std::span<const ConstraintKind> contact_kind() const { return contact_kind_; }  // [C]
-  // Of contacts other than kFriction: an index into general_friction() or hunt_crossley().
+  // Index of contacts other than kFriction into general_friction() or hunt_crossley().
   std::span<const int> contact_extra() const { return contact_extra_; }  // [C], -1: none
   std::span<const GeneralFriction> general_friction() const { return general_friction_; }
   std::span<const HuntCrossleyParameters> hunt_crossley() const { return hunt_crossley_; }

@@ -32,7 +32,8 @@ struct IslandReport {
   // |v - v_opt|_A <= sqrt(2 optimality_gap_bound). Infinite if nothing could be certified.
   double optimality_gap_bound{0};
   double cost{0};  // l(v) [J]
-  // Of exact Coulomb friction, where the options ask for it: convex solves after the first, and
+  // Only for exact Coulomb friction, where the options ask for it: convex solves after the first,
+  // and
   // |F|_{A^-1} with an allowance for rounding errors [kg^1/2 m/s]: v is an exact answer of the
   // problem whose v* is moved by at most so much in the norm of A. A backward error, not a
   // distance.

@@ -22,7 +22,7 @@
 
 namespace sap {
 
-// Copies share the factors until one of them is read anew. Storage only grows.
+// Copies share the factors until one of them is read again. Storage only grows.
 class CoupledTrees {
  public:
   bool empty() const { return pairs_.empty(); }

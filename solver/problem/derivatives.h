@@ -16,7 +16,8 @@ namespace sap {
 
 class ContactProblem;
 
-// What an output has values for: each velocity, contact, row, or contact with an angular Jacobian.
+// Entities that an output has values for: velocities, contacts, rows, or contacts with an angular
+// Jacobian.
 enum class OutputPer : uint8_t { kVelocity, kContact, kRow, kAngularContact };
 
 // A number for each output of a solution, in the shape of ContactSolution.

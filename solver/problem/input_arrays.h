@@ -16,7 +16,7 @@
 
 namespace sap {
 
-// A number in the place of each array.
+// A number in place of each array.
 template <typename Value>
 using Count = int64_t;
 using InputSizes = ContactProblemArrays<Count>;

@@ -25,13 +25,13 @@ struct FieldName {
   std::string_view name;
 };
 
-// What a length follows from, as in "100 contacts (see contacts.tree_a)".
+// Origin of a length, as in "100 contacts (see contacts.tree_a)".
 struct Needed {
   int64_t count;
   std::string_view noun;
 };
 
-// What a value may be. NaN is in no range.
+// Range of a value. NaN is in no range.
 enum class Range {
   kFinite,
   kNonNegative,            // and finite

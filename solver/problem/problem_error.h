@@ -1,4 +1,4 @@
-// What a problem may have, and why one was refused.
+// Limits of a problem, and why one was refused.
 #pragma once
 
 #include <cstddef>

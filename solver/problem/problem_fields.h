@@ -16,7 +16,7 @@ enum class DelassusRule : uint8_t { kFull, kDiagonal, kLoadPath };
 // Which function gives the impulse of a contact from its velocity; values as on the wire.
 enum class ContactLaw : uint8_t { kSap = 1, kHuntCrossleyLagged = 2, kHuntCrossleySimilar = 3 };
 
-// What an array has values for.
+// Entities that an array has values for.
 enum class Per : uint8_t {
   kEntry,            // each tree, body, contact or row of its group
   kVelocity,         // each dof of each tree
@@ -30,7 +30,7 @@ enum class Per : uint8_t {
   kTerm,             // each non-zero of each row
 };
 
-// What an empty array stands for.
+// Meaning of an empty array.
 enum class Absent : uint8_t {
   kRequired,  // nothing: it is empty where there is nothing to describe, or where it is not read
   kRule,      // a rule takes its place, so that there is no derivative with respect to it

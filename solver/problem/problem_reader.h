@@ -72,7 +72,7 @@ class ContactProblemReader {
   void CheckParts();
   void AppendPairs(std::span<const int32_t> a, std::span<const int32_t> b, int first_tree);
   void SizeJacobians(int first_contact);
-  // What the two have in common (read_law.cc), in the order in which it is to be called.
+  // Checks that both kinds of contacts have in common (read_law.cc), in the order of the calls.
   LawMessage MessageOf(std::string_view group, const ContactProblemView::Law& law,
                        const Needed& why) const;
   void CheckCompliance(const LawMessage& m);

@@ -1,4 +1,4 @@
-// What a caller may choose about a solve.
+// Options of a solve.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct SolverOptions {
   bool islands{true};                      // false: all trees with constraints as one
   NewtonMethod newton{NewtonMethod::kAccelerated};
   std::optional<CoulombFriction> coulomb{};  // absent: the convex model
-  // That the factorizations of one solve may take, on all threads together.
+  // Bound of the memory of the factorizations of one solve, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };
 

@@ -13,7 +13,7 @@
 
 namespace sap {
 
-// What of the whole problem is in one shard; all ascending.
+// Indices of the parts of the problem that form one shard, ascending.
 struct Shard {
   std::vector<int> islands;
   std::vector<int> trees;     // trees, then bodies

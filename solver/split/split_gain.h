@@ -1,4 +1,4 @@
-// What splitting a scene saves, and what it costs, both predicted.
+// Predicted gain and cost of splitting a scene.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace sap {
 // of one thread, and the largest is not divided among threads.
 double TimeOnServer(std::span<const double> times_s, std::span<const int> islands, int threads);
 
-// What a split into several calls takes in addition to the one call of the whole scene: a request
-// and an answer per server, and the copies of the arrays into them and out of them.
+// Additional time of several calls, compared with one call of the whole scene: a request and an
+// answer per server, and the copies of the arrays into them and out of them.
 double CostOfSplit(size_t problem_bytes);
 
 // Whether the shards, solved at the same time on servers of so many threads, save more than the

@@ -119,7 +119,7 @@ class Both:
 
 
 def number_of_pairs(figures: dict[str, str]) -> int:
-    """Those that take about RUN_MS; each is a solve without islands and three with."""
+    """Solves that take about RUN_MS; each is a solve without islands and three with."""
     pair_ms = float(figures["whole/ms"]) + 3 * float(figures["min/ms"])
     return min(max(round(RUN_MS / max(pair_ms, 0.01)), 3), 999)
 

@@ -46,7 +46,7 @@ def busy_loops(cores: list[int]) -> Iterator[list[str]]:
 
 @contextlib.contextmanager
 def processor_quota(cores: float) -> Iterator[list[str]]:
-    """What to put before a command so that it gets so many cores, if one may make groups."""
+    """Yields the prefix of a command that gives it so many cores, if one may make groups."""
     root = Path("/sys/fs/cgroup")
     version_1 = (root / "cpu").is_dir()
     group = root / ("cpu" if version_1 else "") / f"sap_bench_{os.getpid()}"
@@ -64,7 +64,7 @@ def processor_quota(cores: float) -> Iterator[list[str]]:
 
 
 def busy_machines() -> dict[str, contextlib.AbstractContextManager[list[str]]]:
-    """By who else wants to run; each gives what to put before a command."""
+    """Loads of the machine by name; each yields the prefix of a command."""
     cores = sorted(os.sched_getaffinity(0))
     return {
         "none": busy_loops([]),

@@ -1,4 +1,4 @@
-"""This solver in the place of MuJoCo's constraint stage, as `sap-islands run` calls it."""
+"""This solver in place of MuJoCo's constraint stage, as `sap-islands run` calls it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ void CheckOutcome(const client::StepOutcome& outcome, client::Session* reference
   }
 }
 
-// The outcomes of a call, each in the place of its problem; what came twice or not at all is noted.
+// The outcomes of a call, each in place of its problem; what came twice or not at all is noted.
 std::vector<Outcome> Call(TestedClient* client, CallKind kind,
                           const std::vector<client::Problem>& problems, Ledger* ledger) {
   if (kind == CallKind::kSolve) return {client->Solve(problems.front())};

@@ -43,7 +43,7 @@ Ledger DriveSession(TestedClient* served, int client, const Course& course);
 enum class CallKind { kSolve, kBatch, kStreamBatch };
 
 // Drives one call after the other, of one problem or of several, and checks that every problem has
-// exactly one outcome, in the place of its problem, with the bits that it has in this process.
+// exactly one outcome, in place of its problem, with the bits that it has in this process.
 Ledger DriveCalls(TestedClient* served, CallKind kind, int client, const Course& course);
 
 }  // namespace sap::test

@@ -174,7 +174,7 @@ std::string RequestIdIn(const grpc::ClientContext& context) {
   return found == trailers.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
-// So that a client can report the failure, and the operator finds its line.
+// A client can report the failure, and the operator finds its line.
 TEST(OperationsTest, AFailedCallReturnsTheRequestIdOfItsLogLine) {
   const TemporaryDirectory directory;
   const auto log = directory / "log";

@@ -168,7 +168,8 @@ TEST_F(ProxyTest, SessionsOfOneAddressAreNotCountedAsConnections) {
   EXPECT_TRUE(sessions.back().Step(*client::FromMessage(MixedProblem())).has_value());
 }
 
-// Those that send nothing, too: they are counted before TLS. Other addresses are served meanwhile.
+// Connections that send nothing, too: they are counted before TLS. Other addresses are served
+// meanwhile.
 TEST_F(ProxyTest, ConnectionsOfOneAddressAreLimited) {
   constexpr int kLimit = 200, kTried = 260;
   std::vector<std::unique_ptr<RawSocket>> flood;

@@ -11,7 +11,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VERSION = re.search(r"VERSION ([0-9.]+) LANG", (ROOT / "CMakeLists.txt").read_text()).group(1)
 PROGRAMS = ("gear", "fall", "shafts")
-# Those of DART: what tests/packaging/dart is given.
+# Programs of DART, which tests/packaging/dart is given.
 STACK = ROOT / "client/dart/examples/stack.cc"
 PLAIN = ROOT / "tests/client/dart/plain_program.cc"
 

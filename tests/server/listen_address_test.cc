@@ -52,8 +52,8 @@ class Listener {
   std::string port_;
 };
 
-// So that a second server says so in one line, before gRPC tries to bind. A host that has other
-// addresses besides, which are free, as localhost may have, is taken as well.
+// A second server says so in one line, before gRPC tries to bind. A host that has other addresses
+// besides, which are free, as localhost may have, is taken as well.
 TEST(ListenAddressTest, APortThatIsListenedOnIsTaken) {
   std::string port;
   {

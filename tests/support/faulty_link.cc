@@ -92,7 +92,7 @@ void FaultyLink::Accept() {
     SendAtOnce(server);
     ++connections_;
     const std::lock_guard lock(mutex_);
-    // Those that have ended are forgotten here, so that a long test does not gather threads.
+    // Connections that have ended are forgotten here, so that a long test does not gather threads.
     for (auto old = all_.begin(); old != all_.end();) {
       if (!old->ended) {
         ++old;

@@ -18,7 +18,7 @@ std::vector<std::string> InputNames();
 // it may be, or tied to another. Empty if the input has no derivative.
 std::vector<double> DrawMove(Random* random, const ProblemArrays& arrays, const std::string& name);
 
-// Zeros in the place of all inputs, scalars too.
+// Zeros in place of all inputs, scalars too.
 InputDifferential NoDirection();
 
 // The place of an input in a direction; a scalar is an array of one.

@@ -1,5 +1,5 @@
 // Random problems with constraints of every kind: those of RandomTreesInContact (random_problem.h),
-// the law of each contact drawn anew, and rows.
+// the law of each contact drawn again, and rows.
 #pragma once
 
 #include "tests/support/random_problem.h"

@@ -1,4 +1,4 @@
-// Whether two answers of the solver are equal to the last bit, times excepted.
+// Whether two answers of the solver are equal to the last bit, except for times.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -46,15 +46,15 @@ def _document(text):
 
 def _comments(text, marker):
     comment = re.compile(rf"^((?:{_STRING}|(?!{marker}|[\"']).)*){marker}+(?!!)(?: (.*)|)$")
-    before = False
+    column = None  # of the comment on the line before, which one at the same place goes on with
     for number, line in enumerate(text.splitlines(), 1):
         match = comment.match(line)
         if match is None:
             yield number, "", True
-            before = False
+            column = None
             continue
-        yield number, match[2] or "", bool(match[1].strip()) or not before
-        before = True
+        yield number, match[2] or "", bool(match[1].strip()) or len(match[1]) != column
+        column = len(match[1])
 
 
 def _docstrings(text):

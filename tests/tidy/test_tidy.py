@@ -215,10 +215,21 @@ class ProseTest(unittest.TestCase):
                 ("int a;\n// Of units [begin, end) of a pool.\nint F();\n", "Of"),
                 ("int a;\nint b;  // Of the island.\n", "Of"),
                 ("f();\n// The same of the velocities.\n", "The same of"),
-                ("f();\n// What derivatives of an island are computed in\n",
-                 "What derivatives of an island are computed in")):
+                ("int a;  // a number\n// Of the island.\nint b;\n", "Of"),
+                ("int a;\n// Those of a contact.\n", "Those"),
+                ("f();\n// That bound.\n", "That"),
+                ("f();\n// And the size.\n", "And"),
+                ("f();\n// What derivatives of an island are computed in\n", "What")):
             with self.subTest(text=text):
                 self.assertEqual(self.found("solver/a.h", text), [(2, words_found)])
+
+    def test_a_comment_goes_on_in_the_same_column(self):
+        text = "int a;  // with those\n        // Of a row.\n"
+        self.assertEqual(self.found("solver/a.h", text), [])
+
+    def test_tests_and_documents_may_begin_with_a_clause(self):
+        self.assertEqual(self.found("tests/a_test.cc", "// What is sent is bounded.\n"), [])
+        self.assertEqual(self.found("a.md", "What is sent is bounded.\n\nThat is all.\n"), [])
 
     def test_fragments_in_docstrings_and_documents_are_named(self):
         self.assertEqual(self.found("a.py", 'def f():\n    """As `solve`."""\n'),
@@ -230,6 +241,10 @@ class ProseTest(unittest.TestCase):
         self.assertEqual(self.found("a.md", "Little beside that.\n\nShafts of above.\n"),
                          [(1, "beside"), (3, "of above")])
         self.assertEqual(self.found("a.sh", "f  # from the begin on\n"), [(1, "from the begin")])
+        self.assertEqual(self.found("a.inc", "// Made\n// anew for who\n// asks.\n"),
+                         [(1, "anew"), (1, "for who")])
+        self.assertEqual(self.found("a.rs", "// In the\n// place of it.\n"),
+                         [(1, "In the place of")])
 
     def test_sentences_are_accepted(self):
         self.assertEqual(self.found("a.md", "Of course.\n\nSome of the same,\nOf a kind.\n"), [])

@@ -42,19 +42,30 @@ BANNED_OPENINGS = (
     (r"Of (?!course\b)", "begin with a verb or a noun phrase that stands alone"),
     (r"The same of\b", "say what it does; where two things are the same, make them one"),
     (r"As `[^`]+`[.,:;]", "say what it does"),
-    (r"What [^.]*\b(is|are) \w+ in[.:,]?$", "name the thing: 'Workspace of ...'"),
 )
+# At the beginning of a comment or a docstring. Tests have sentences for names: "What a client sends
+# is bounded."
+BANNED_IN_COMMENTS = (
+    (r"(That|Those)\b", "name it: a comment does not begin with a pronoun"),
+    (r"(And|Nor|Or|So that)\b", "begin with a verb or a noun phrase that stands alone"),
+)
+BANNED_OUTSIDE_TESTS = ((r"What\b", "name the thing: 'Workspace of ...', 'Outcome of ...'"),)
 # Anywhere in a comment or a document.
 BANNED_PHRASES = (
     (r"\bbut for\b", "except for"),
     (r"\bbeside\b", "compared with, next to, in addition to"),
     (r"\b(of|from) (above|below)\b(?= *($|[.,;:)]|and\b))", "above; below"),
     (r"\bfrom the begin\b|\bthe begin of\b", "the beginning"),
+    (r"\banew\b", "again"),
+    (r"\bin the place of\b", "in place of, instead of"),
+    (r"\b(by|for|of) who\b", "name them: clients, callers"),
+    (r"\w+ excepted\b|\bfor want of\b", "except for; without"),
 )
 # These say what they ban, or show it.
 EXEMPT = ("tests/tidy/",)
-TEXT_FILES = (".h", ".cc", ".py", ".sh", ".md", ".proto", ".txt", ".cmake", ".json", ".yaml",
-              ".yml", "Dockerfile", "run", ".clang-tidy", ".clang-format", ".gitignore")
+TEXT_FILES = (".h", ".cc", ".c", ".inc", ".rs", ".py", ".sh", ".md", ".proto", ".txt", ".cmake",
+              ".json", ".yaml", ".yml", "Dockerfile", "run", ".clang-tidy", ".clang-format",
+              ".gitignore")
 
 
 def check(tree):
@@ -77,9 +88,18 @@ def _check_code(path, code):
             yield from _matches(path, code, pattern, instead)
 
 
+def _openings(path):
+    """The openings that are banned in a file."""
+    if path.endswith(".md"):
+        return BANNED_OPENINGS
+    outside_tests = () if path.startswith("tests/") else BANNED_OUTSIDE_TESTS
+    return BANNED_OPENINGS + BANNED_IN_COMMENTS + outside_tests
+
+
 def _check_prose(path, text):
+    openings = _openings(path)
     for line, paragraph in paragraphs(path, text):
-        found = [(re.match(opening, paragraph), instead) for opening, instead in BANNED_OPENINGS]
+        found = [(re.match(opening, paragraph), instead) for opening, instead in openings]
         found += [(re.search(phrase, paragraph, re.IGNORECASE), instead)
                   for phrase, instead in BANNED_PHRASES]
         for match, instead in found:

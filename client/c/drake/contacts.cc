@@ -81,7 +81,7 @@ double DelassusEstimate(const Block& a, const Block& b) {
   return std::sqrt(sum) / 3.0;
 }
 
-// What one tree adds to the normal velocity at v_0.
+// The part of one tree in the normal velocity at v_0.
 double NormalVelocity(const Block& block, const double* v_0) {
   const double* row = block.values + 2 * block.size;
   double sum = 0.0;

@@ -1,4 +1,4 @@
-// What the loops ask of the constant part of a plant.
+// The constant part of a plant, as the loops read it.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // A body in free fall, stepped at a server by a program with an event loop: it never waits in the
-// library, but for a descriptor that becomes readable when something has arrived.
+// library. It waits for a descriptor that becomes readable when something has arrived.
 //
 //   cc event_loop.c -I CLONE/client/c -L CLONE/build/release/lib -lsap_islands_client -o event_loop
 //   ./event_loop 127.0.0.1:50051

@@ -23,7 +23,7 @@ tl::expected<client::SolveOptions, CallError> ToClient(const GivenOptions& given
 
 client::CallOptions CallOf(const CallSettings& call);
 
-// What a sap_differentiation asks for: views of its arrays, and which gradients are wanted.
+// The request of a sap_differentiation: views of its arrays, and which gradients are wanted.
 struct ClientDifferentiation {
   client::DifferentiateView view;
   InputSelection wanted;

@@ -59,7 +59,7 @@ Status RemoteSession::Send(const sap_problem* problem, const sap_options* option
   if (!own) return tl::unexpected(own.error());
   client::WaitLimit limit = UntilStop(call);
   if (!session_.AwaitRoom(limit)) return Fail(SAP_CANCELLED, "the step was cancelled");
-  // What is not written by then goes on its way while somebody waits for an outcome.
+  // Steps not written by then are written while somebody waits for an outcome.
   limit.until = std::chrono::steady_clock::now() + kWriting;
   const auto sent = session_.Send(read->view, *own, limit);
   if (!sent) return tl::unexpected(FromClient(sent.error()));

@@ -19,7 +19,7 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
     return "'" + text + "' is not a time in seconds; at most 1e9 is possible";
   }
   auto nanoseconds = std::chrono::nanoseconds(std::llround(seconds * 1e9));
-  // What is positive stays positive.
+  // Positive times stay positive.
   if (seconds > 0) nanoseconds = std::max(nanoseconds, std::chrono::nanoseconds(1));
   options->time_budget = nanoseconds;
   return "";

@@ -22,7 +22,7 @@ CLI::Validator OutputFile();
 // which is to be there before.
 void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 
-// What --server accepts.
+// The addresses that --server accepts.
 inline constexpr const char* kServerHelp =
     "HOST:PORT, a list of these with commas, unix:PATH, dns:///NAME:PORT or xds:///NAME";
 

@@ -63,7 +63,7 @@ class Simulation {
   double time_step() const { return time_step_; }
   int steps_done() const { return steps_done_; }
   const Scene& scene() const { return scene_; }  // with the current state of the bodies
-  // Of the last step: contacts, and the island of each body, -1 without contact.
+  // Contacts of the last step, and the island of each body, -1 without contact.
   const ContactSet& contacts() const { return contacts_; }
   std::span<const int32_t> island_of_body() const { return island_of_body_; }
 

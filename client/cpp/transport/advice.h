@@ -1,4 +1,4 @@
-// What to do about a connection that cannot be made, in place of what gRPC says of it. Internal.
+// Advice about a connection that cannot be made, in place of gRPC's message. Internal.
 #pragma once
 
 #include <string>

@@ -427,7 +427,7 @@ class Embedded final : public Backend {
 };
 
 tl::expected<ServerInfo, Error> Embedded::InfoNow() {
-  // What one problem or batch may have is bounded, how many are solved at once is not.
+  // Numbers of one problem or batch are bounded, the number of concurrent solves is not.
   constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
   constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
   constexpr double kAnyTime = std::numeric_limits<double>::infinity();

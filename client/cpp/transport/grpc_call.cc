@@ -13,9 +13,9 @@
 namespace sap::client {
 namespace {
 
-// What gRPC, HAProxy and Envoy say of calls that they gave to no server. A write ends with "Broken
-// pipe" where the connection was lost before, so that no server has the whole message; code 7 is
-// REFUSED_STREAM, which promises that nothing was processed (RFC 9113, 8.7).
+// Messages of gRPC, HAProxy and Envoy about calls that they gave to no server. A write ends with
+// "Broken pipe" where the connection was lost before, so that no server has the whole message; code
+// 7 is REFUSED_STREAM, which promises that nothing was processed (RFC 9113, 8.7).
 constexpr std::array<std::string_view, 7> kNotSent = {"Broken pipe",
                                                       "RST_STREAM with error code 7",
                                                       "failed to connect to all addresses",

@@ -34,7 +34,7 @@ using BytesStub = grpc::TemplatedGenericStub<grpc::ByteBuffer, Response>;
 // gRPC ends the process over a header that it cannot send.
 Status CheckHeaders(const CallOptions& call);
 
-// What each attempt of a call begins with.
+// Context of each attempt of a call.
 struct CallStart {
   std::shared_ptr<Authorization> authorization;
   CallOptions call{};

@@ -419,7 +419,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   Task<bool> serving_;
 };
 
-// What the user of a session holds.
+// The object that the user of a session holds.
 class GrpcSession final : public StepStream {
  public:
   GrpcSession(const SessionResources& resources, const v1::SolveSessionRequest& open,

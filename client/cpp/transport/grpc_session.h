@@ -28,14 +28,14 @@
 
 namespace sap::client {
 
-// What a session needs of its client, which it may outlive.
+// The part of its client that a session needs, and may outlive.
 struct SessionResources {
   std::shared_ptr<grpc::Channel> channel;
   CallStart start;
   // After a loss a stream must be open within this time; 0: the session ends with its stream.
   std::chrono::nanoseconds reconnect_within;
   bool allow_mixed_servers;
-  // That serves the session; null: the threads that wait do.
+  // Serves the session; null: the threads that wait do.
   std::shared_ptr<BackgroundLoop> background;
   bool opens_later;  // see SessionOptions
 };

@@ -16,7 +16,7 @@ class PendingProblems {
  public:
   explicit PendingProblems(std::span<const ContactProblemView> batch);
 
-  // What to send: the whole batch at first.
+  // The problems to send: the whole batch at first.
   std::span<const ContactProblemView> problems() const { return problems_; }
 
   // The index in the batch of a problem that was sent, whose outcome has arrived. Absent: it has

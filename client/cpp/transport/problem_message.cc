@@ -86,7 +86,7 @@ std::string StripExtraKeys(const std::string& text) {
   return stripped;
 }
 
-// A request in the place of a problem, which it has inside.
+// A request in place of a problem, which it has inside.
 std::string KindOfRequest(const std::string& text) {
   v1::SolveRequest solve;
   if (JsonToMessage(text, &solve)) return "SolveRequest";

@@ -93,7 +93,8 @@ class OnArena {
   Message* message_;
 };
 
-// What the attempts of calls share. Sessions and calls in the background may outlive the client.
+// State that the attempts of calls share. Sessions and calls in the background may outlive the
+// client.
 struct Servers {
   std::shared_ptr<grpc::Channel> channel;
   std::shared_ptr<Authorization> authorization;
@@ -481,8 +482,8 @@ class Remote final : public Backend {
 // Time to find out why no server is used.
 constexpr std::chrono::seconds kExplanation{1};
 
-// What keeps calls from servers: why none can be reached, or else what their health service says;
-// empty if neither is known.
+// Reason that keeps calls from servers: why none can be reached, or else what their health service
+// says; empty if neither is known.
 std::string Explain(const Address& address, const Credentials& credentials) {
   const auto channel = MakeChannel(address, credentials, ServerChoice::kAny);
   if (!channel) return "";

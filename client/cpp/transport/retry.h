@@ -52,7 +52,7 @@ class Retry {
   // A part of the answer has arrived: there is as much time as after the first loss.
   void Restart();
 
-  // So much of it has arrived that the call is not what ends servers.
+  // Called when so much of the answer has arrived that the call is not what ends servers.
   void ForgetLostAttempts() { lost_attempts_ = 0; }
 
  private:

@@ -17,8 +17,8 @@ namespace sap::client {
 // further step before it has sent an answer.
 class SessionCall {
  public:
-  // What happens without a connection. Waiting keeps the channel polled, which gRPC otherwise does
-  // every 5 s only.
+  // Action without a connection. Waiting keeps the channel polled, which gRPC otherwise does every
+  // 5 s only.
   enum class WithoutConnection : uint8_t { kFails, kWaits };
 
   explicit SessionCall(Events* events) : events_(events) {}

@@ -1,7 +1,7 @@
 // Eight boxes of 9 kg on each other for a second, in a world of gz-physics (ignition-physics 5)
 // with the engine dartsim, and what the ground carries.
 //
-//   gz_stack PLUGIN        SAP in the place of the world's solver, by the feature RetrieveWorld
+//   gz_stack PLUGIN        SAP in place of the world's solver, by the feature RetrieveWorld
 //   gz_stack PLUGIN own    the world keeps its solver, which a preloaded library may replace
 //
 // PLUGIN: libignition-physics5-dartsim-plugin.so.

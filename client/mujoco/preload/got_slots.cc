@@ -96,7 +96,7 @@ int WriteToObject(dl_phdr_info* object, size_t, void* context) {
     if (header.p_type != PT_DYNAMIC) continue;
     const auto* dynamic = reinterpret_cast<const ElfW(Dyn)*>(object->dlpi_addr + header.p_vaddr);
     const Relocations relocations = RelocationsOf(dynamic);
-    // That of the kernel, vdso, has relative addresses, and no relocations.
+    // The object of the kernel, vdso, has relative addresses and no relocations.
     const bool has_all = relocations.symbols != nullptr && relocations.names != nullptr &&
                          (relocations.table[0] != nullptr || relocations.table[1] != nullptr);
     if (has_all) WriteSlotsOf(*object, relocations, static_cast<Writing*>(context));

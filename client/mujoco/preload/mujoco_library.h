@@ -34,7 +34,7 @@ struct MujocoLibrary {
   }
 };
 
-// Ends the process if MuJoCo is not loaded: who asks was called in the place of one of its
+// Ends the process if MuJoCo is not loaded: who asks was called in place of one of its
 // functions, and there is none to call instead. Of two libraries, as a program may have that links
 // one and imports another, it is the first.
 const MujocoLibrary& LoadedMujoco();

@@ -151,7 +151,7 @@ class Rope:
 
 
 class Swing(NamedTuple):
-    """What became of a rope.
+    """Statistics of a rope over its motion.
 
     Attributes:
         gap: Largest gap of a joint [m].

@@ -2,7 +2,7 @@
 
     with_newton.py CORPUS RUNS
 
-Each state is a world of its own. Solvers are made anew for each step: some keep impulses.
+Each state is a world of its own. Solvers are made again for each step: some keep impulses.
 """
 
 from __future__ import annotations

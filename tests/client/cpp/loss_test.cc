@@ -1,4 +1,4 @@
-// The rule on which calls are made again: by status, by who chose it, and by kind of call.
+// The rule on which calls are made again: by status, by its origin, and by kind of call.
 #include "client/cpp/transport/loss.h"
 
 #include <gmock/gmock.h>

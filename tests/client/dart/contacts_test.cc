@@ -66,7 +66,7 @@ TEST_P(SlidingTest, ABoxSlidesHalfItsSpeedSquaredOverMuG) {
 
 INSTANTIATE_TEST_SUITE_P(Directions, SlidingTest, ::testing::Values(0.0, 30.0, 45.0, -120.0));
 
-// Gravity is inclined in the place of the ground.
+// Gravity is inclined in place of the ground.
 void Incline(double angle, Scene* scene) {
   scene->world().setGravity({kGravity * std::sin(angle), 0, -kGravity * std::cos(angle)});
 }

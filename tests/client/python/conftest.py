@@ -33,7 +33,7 @@ def problem_files() -> list[Path]:
 
 
 def soft_problem_files() -> list[Path]:
-    """Those with coupled trees."""
+    """Problem files with coupled trees."""
     soft = ROOT / "tests" / "data" / "soft"
     directory = Path(os.environ.get("SAP_PROBLEMS_SOFT_DIR", soft))
     return sorted(path for path in directory.iterdir() if ".json" in path.name)

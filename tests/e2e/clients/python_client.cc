@@ -23,7 +23,7 @@ using client::Problem;
 using Settings = nlohmann::json;
 
 constexpr std::chrono::seconds kStart{300};
-constexpr uint32_t kEndOfCall = ~0u;  // in the place of a number
+constexpr uint32_t kEndOfCall = ~0u;  // in place of a number
 
 enum class Operation : char {
   kSolve = 's',

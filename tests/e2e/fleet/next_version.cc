@@ -1,4 +1,4 @@
-// The server of the next release, as far as clients can tell: linked in the place of
+// The server of the next release, as far as clients can tell: linked in place of
 // server/server_version.cc.
 #include "server/server_identity.h"
 

@@ -36,7 +36,7 @@ class AttackedServer {
   // Ends it without a word.
   void Kill() const { server_.Signal(SIGKILL); }
 
-  // From now on the peak of the memory is counted anew.
+  // From now on the peak of the memory is counted again.
   void ForgetPeak() const;
   double Memory_MB() const { return Status_MB("VmRSS:"); }
   double PeakMemory_MB() const { return Status_MB("VmHWM:"); }

@@ -118,7 +118,7 @@ TEST_F(CallLogTest, TheLevelSaysWhichCallsAreLogged) {
   EXPECT_EQ(lines[0]["message"], "heard");
 }
 
-// Those of clients are no warnings to an operator, who may have chosen to see no more than these.
+// Errors of clients are no warnings to an operator, who may have chosen to see no more than these.
 TEST_F(CallLogTest, FaultsOfClientsAreInformation) {
   const std::map<int, std::string> levels{
       {GRPC_STATUS_INVALID_ARGUMENT, "info"}, {GRPC_STATUS_UNAUTHENTICATED, "info"},

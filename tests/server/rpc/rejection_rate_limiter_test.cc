@@ -109,7 +109,7 @@ TEST(RejectionRateLimiterTest, RejectionsOfOneClientDelayNoOther) {
   RejectionRateLimiter pace(1);
   for (int i = 0; i < 10'000; ++i) pace.Wait("alice", kStart);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(pace.Wait("bob", kStart), seconds(0));
-  // Nor do many clients make it forget one that still owes time.
+  // Many clients do not make it forget one that still owes time.
   for (int i = 0; i < 1000; ++i) pace.Wait("client " + std::to_string(i), kStart);
   EXPECT_GT(pace.Wait("alice", kStart), seconds(0));
 }

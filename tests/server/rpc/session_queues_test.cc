@@ -101,7 +101,7 @@ class SessionQueuesTest : public testing::Test {
   }};
 };
 
-// So that a step is read, solved and answered by one thread.
+// One thread reads, solves and answers a step.
 TEST_F(SessionQueuesTest, TheSessionsOfAConnectionAreOnItsQueue) {
   std::array<int, 2> sessions{};
   for (int i = 0; i < 6; ++i) {

@@ -71,7 +71,7 @@ TEST_F(AdmissionTest, SessionsAreBoundedForOneClientAndForAll) {
   EXPECT_EQ(admit(c_), "accepted");
 }
 
-// Those of a session are its own affair as long as nobody else holds any.
+// The bytes of a session are its own affair as long as nobody else holds any.
 TEST_F(AdmissionTest, BytesThatASessionHoldsCount) {
   const auto hold = [&](const auto& account, int64_t bytes, int64_t held) {
     return ReasonOf(admission_.HoldBytes(account.get(), bytes, held));

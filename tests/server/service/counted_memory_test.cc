@@ -34,7 +34,7 @@ v1::ContactProblem Message(const ProblemArrays& problem) {
   return message;
 }
 
-// Bodies thrown together anew at each step: their pattern does not come again.
+// Bodies thrown together again at each step: their pattern does not come again.
 ProblemArrays Moving(int step) { return RandomBodiesInContact(step, 200, 300); }
 
 ProblemArrays ByLoadPath(ProblemArrays problem) {

@@ -14,8 +14,8 @@ void AllocateTooMuch() {
   ::operator delete(::operator new(bytes));
 }
 
-// The allocation that fails for want of memory finds none because of the reserve either, and is
-// refused; what comes after it has the reserve.
+// The allocation that finds no memory finds none because of the reserve either, and is refused;
+// what comes after it has the reserve.
 TEST(MemoryReserveTest, IsFreedByTheFirstAllocationThatFailsAndTakenAgain) {
   EXPECT_FALSE(MemoryReserve::IsSpent());
   MemoryReserve::Install();

@@ -18,7 +18,7 @@ inline bool HangsOn(const Parents& parent, int dof, int other) {
   return dof == other;
 }
 
-// As the matrix of a mechanism is: the sum over its bodies of squares of how they move.
+// Mass matrix with the sparsity of a mechanism: sum of J'J over its bodies.
 inline RowMajor MassMatrix(const Parents& parent) {
   const int n = static_cast<int>(parent.size());
   RowMajor A = RowMajor::Zero(n, n);
@@ -43,8 +43,7 @@ inline std::vector<int> EndsOfBranches(const Parents& parent) {
   return ends;
 }
 
-// A trunk of six with limbs of so many degrees of freedom, on its last three, the last one first,
-// so that what hangs on one follows it.
+// A trunk of six dofs with limbs of the given sizes on its last three dofs, in depth-first order.
 inline Parents Limbed(const std::vector<int>& limbs) {
   Parents parent{-1, 0, 1, 2, 3, 4};
   for (size_t limb = 0; limb < limbs.size(); ++limb) {

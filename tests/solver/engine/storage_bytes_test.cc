@@ -60,7 +60,7 @@ void ExpectAllCounted(const std::string& name, const Solve& solve) {
 
 SolverOptions FewIterations() { return {.max_iterations = 3}; }
 
-// Bodies thrown together anew at each step: patterns that do not come again.
+// Bodies thrown together again at each step: patterns that do not come again.
 ProblemArrays Moving(int step) { return RandomBodiesInContact(step, 100, 150); }
 
 ProblemArrays ByLoadPath(ProblemArrays problem) {

@@ -308,7 +308,8 @@ TEST(FrictionConeTest, DerivativesMatchCentralDifferencesInEveryRegion) {
   }
 }
 
-// And at most 3 R^-1: in the norm of R a projector, plus G_perp R_t <= 1 times a matrix of norm 2.
+// It is at most 3 R^-1: in the norm of R a projector, plus G_perp R_t <= 1 times a matrix of norm
+// 2.
 TEST(FrictionConeTest, HessianIsPositiveSemidefiniteForEveryDualDirectionInTheDisk) {
   Random random(6);
   for (int i = 0; i < 5000; ++i) {

@@ -28,7 +28,7 @@ struct Cone {
     if (row == 2) return 1 / R_n;
     return mu[row] > 0 ? mu[row] * mu[row] / rho() : 0;
   }
-  // The velocity at which the scaled velocities are e, with e_n in the place of the normal. Along
+  // The velocity at which the scaled velocities are e, with e_n in place of the normal. Along
   // axes without friction the contact moves at e.
   LawVector<n> VelocityFor(const LawVector<n>& e) const {
     LawVector<n> v;

@@ -37,7 +37,7 @@ _LOADED = 1e-6  # of the weight of all bodies; a contact with less counts as ope
 
 
 class Rule(enum.Enum):
-    """What w is made of; the value is its name in tables."""
+    """Rule for w; the value is its name in tables."""
 
     FULL = "FULL"
     LOAD_PATH = "LOAD_PATH"
@@ -51,7 +51,7 @@ def promise(dt: float) -> float:
 
 @dataclass(frozen=True)
 class Scene:
-    """What is simulated.
+    """The scenes that are simulated.
 
     Attributes:
         model: The model.

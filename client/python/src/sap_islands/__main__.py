@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unknown_argument(argument: str, command: argparse.ArgumentParser) -> str:
-    """What to say of it, with the nearest flag of the command."""
+    """Message about an unknown flag, with the nearest flag of the command."""
     name = argument.partition("=")[0]
     flags = [flag for flag in command._option_string_actions if flag.startswith("--")]
     near = difflib.get_close_matches(name, flags, n=1, cutoff=0.75)

@@ -28,7 +28,7 @@ _HEAD = 2  # numbers before those of the outcomes
 
 
 class StepCounts(NamedTuple):
-    """What became of the steps of a program.
+    """Outcomes of the steps of a program.
 
     Attributes:
         engine: The simulator.

@@ -1,4 +1,4 @@
-"""What a server says about itself."""
+"""Information of a server about itself."""
 
 from __future__ import annotations
 

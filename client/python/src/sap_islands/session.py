@@ -40,7 +40,7 @@ class StepOutcome(NamedTuple):
 
 
 class _AnySession(ABC):
-    """What both kinds of sessions can do without waiting."""
+    """The part of a session that does not wait, which both kinds share."""
 
     @property
     @abstractmethod
@@ -56,7 +56,7 @@ class _AnySession(ABC):
     def reset(self) -> None:
         """Makes the next step start as the first one of a session, from v* if it has no guess.
 
-        So an episode that is repeated has the same bits, whatever the session solved before.
+        An episode that is repeated then has the same bits, whatever the session solved before.
 
         Raises:
             SapError: The session has ended.

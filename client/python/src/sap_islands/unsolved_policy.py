@@ -1,4 +1,4 @@
-"""What an adapter does with a step that has an unsolved island: it raises, warns or goes on."""
+"""Policy of adapters for a step with an unsolved island: raise, warn or go on."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
   }
 }
 
-// Over gRPC, one server in the place of several.
+// Over gRPC, one server in place of several.
 class ClientSplitTest : public testing::Test {
  protected:
   const test::Server server_{"tcp:", test::ConfigWithThreads(1)};

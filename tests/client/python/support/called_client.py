@@ -24,7 +24,7 @@ import sap_islands.aio
 
 LENGTH = struct.Struct("<I")
 HEAD = struct.Struct("<iIBI")  # code, number, warm_started, length
-END_OF_CALL = 0xFFFFFFFF  # in the place of a number
+END_OF_CALL = 0xFFFFFFFF  # in place of a number
 ERROR_FIELDS = ("message", "field", "reason", "request_id", "server", "lost_attempts")
 
 Numbered = tuple[int, bool, Any]  # number of a problem or step, warm_started, outcome

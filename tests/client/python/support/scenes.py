@@ -58,7 +58,7 @@ def bits(solution: sap.Solution) -> bytes:
 
 
 def same_bits(a: sap.Solution, b: sap.Solution) -> bool:
-    """Whether two solutions are equal in all bits, times excepted."""
+    """Whether two solutions are equal in all bits, except for times."""
     return bits(a) == bits(b)
 
 

@@ -1,4 +1,4 @@
-"""What moves: kinematic trees with dense dynamics matrices, and free rigid bodies."""
+"""Kinematic trees with dense dynamics matrices, and free rigid bodies."""
 
 from __future__ import annotations
 

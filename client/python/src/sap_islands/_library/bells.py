@@ -1,7 +1,6 @@
-"""How the C library wakes coroutines: bells, of which all of a client share one descriptor.
+"""Wakes coroutines from threads of the C library. All bells of a client share one descriptor.
 
-What a bell stands for is looked at after each ring, since it may ring once too often: late, for the
-one that had it before.
+A bell may ring for its previous owner, so waiters check their condition again after each ring.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class Answer(AnswerMemory):
         )
 
     def info(self) -> ServerInfo | SapError:
-        """What the server says about itself, or the error."""
+        """The information of the server, or the error."""
         address = self.library.sap_answer_info(self.handle)
         if address is None:
             return self.error()

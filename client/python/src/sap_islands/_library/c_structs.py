@@ -82,7 +82,7 @@ _from_buffer: Any = ctypes.c_char.from_buffer
 
 @runtime_checkable
 class AnyProblem(Protocol):
-    """What is read of a `Problem`, and its groups."""
+    """The members of a `Problem` that are read, and its groups."""
 
     time_step: float
 
@@ -92,7 +92,7 @@ class AnyProblem(Protocol):
 
 
 class _Shapes(NamedTuple):
-    """What to write for the arrays of one set of shapes.
+    """The plan by which arrays of one set of shapes are written.
 
     Attributes:
         present: For each array that is not empty: its index among the arrays of the group, its
@@ -148,7 +148,7 @@ class _Group:
     def shapes(
         self, shapes: _ArrayShapes, arrays: tuple[NDArray[Any], ...], group: Any, count: int | None
     ) -> _Shapes:
-        """What to write for arrays of these shapes, with `count` entries if that is given."""
+        """Returns the plan for arrays of these shapes, with `count` entries if that is given."""
         key = (count, tuple(shapes))
         known = self._shapes.get(key)
         if known is None:

@@ -39,7 +39,7 @@ SLICE = ctypes.addressof(_SLICE)
 
 
 def number_of_servers(split: bool | int) -> int:
-    """What a sap_call says for the argument `split`.
+    """Returns the number of servers in a sap_call for the argument `split`.
 
     Raises:
         InvalidArgument: It is not a bool or a positive number.

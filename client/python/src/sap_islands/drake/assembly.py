@@ -27,7 +27,7 @@ NO_CONSTRAINTS: Mapping[MultibodyConstraintId, Named] = {}
 
 
 class Parts(NamedTuple):
-    """What the results of a step need beyond its problem."""
+    """Data that the results of a step need in addition to its problem."""
 
     layout: Layout
     dynamics: Dynamics

@@ -42,7 +42,7 @@ _LEAST_DISTANCE_M, _LEAST_DISTANCE_RATIO = 1e-7, 1e-2  # of the free length
 
 
 class _State(NamedTuple):
-    """What rows are made from.
+    """Data that rows are made from.
 
     Attributes:
         plant: The plant.
@@ -60,7 +60,7 @@ class _State(NamedTuple):
 
 
 class RowSource(NamedTuple):
-    """What a row belongs to.
+    """The element of the model that a row belongs to.
 
     Attributes:
         kind: "limit", "motor", "coupler", "ball", "weld", "distance" or "tendon".

@@ -1,6 +1,6 @@
 """Features of a Drake model that the service cannot represent: refused, unless they are ignored.
 
-What is known of Drake is listed here: versions, contact approximations and input ports. What a
+Versions, contact approximations and input ports of Drake that are known are listed here. What a
 later Drake adds to the discrete update is in none of the lists, so it is refused, too.
 """
 

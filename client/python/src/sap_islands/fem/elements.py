@@ -1,4 +1,4 @@
-"""What elements contribute to a body: energy, forces and stiffness at given positions.
+"""Contributions of elements to a body: energy, forces and stiffness at given positions.
 
 An element with k nodes x_k and shape gradients G_k in its rest has the deformation gradient
 F = sum x_k G_k'. With the energy ψ(F) per volume, P = ∂ψ/∂F and C ≈ ∂P/∂F,
@@ -35,7 +35,7 @@ class ElementMatrices(NamedTuple):
 
 
 class Material(Protocol):
-    """What makes a body of N nodes."""
+    """Material of a body of N nodes."""
 
     @property
     def masses(self) -> FloatArray:

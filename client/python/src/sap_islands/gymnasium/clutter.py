@@ -70,7 +70,7 @@ class Clutter:
         self.data.ctrl[:] = SPEED * np.clip(wanted, -1.0, 1.0)
 
     def observation(self) -> FloatArray:
-        """What the agent sees now."""
+        """The observation of the agent."""
         qpos = self.data.qpos
         objects = qpos[2:].reshape(-1, 7)[:, :3]
         seen = np.concatenate((qpos[:2], self.data.qvel[:2], self.goal, objects.ravel()))

@@ -31,8 +31,8 @@ Forces are written back: `efc_force`, `efc_state`, `qfrc_constraint`, `qacc`, `c
 and energies are those of this step. Under the first two laws, `actuator_force` and `qfrc_actuator`
 are those at the end of the step, and `qacc` is the change of velocity over the step.
 
-What MuJoCo does otherwise, and a `DifferenceWarning` says once per model: RK4 and other integrators
-become Euler, there is no noslip solver, and no early stop of PGS.
+Differences from MuJoCo, of which a `DifferenceWarning` tells once per model: RK4 and other
+integrators become Euler, there is no noslip solver, and no early stop of PGS.
 
 `advance` is `step` in one call of the C library, in this process: ten times as fast in small
 scenes, without the problem and its solution. `advance_batch` does so for many states on threads.
@@ -43,7 +43,7 @@ steps, as `mujoco.rollout` does with `mj_step`: an environment that MuJoCo warns
 
 `linearize` returns the derivatives of a step, as `mujoco.mjd_transitionFD` does for MuJoCo's own.
 
-`replace_solver` puts the solver in the place of MuJoCo's, so that `mujoco.mj_step` and programs
+`replace_solver` puts the solver in place of MuJoCo's, so that `mujoco.mj_step` and programs
 that call it stay unchanged; `sap-islands run -- COMMAND` does so from outside of a program.
 
 MuJoCo reports contacts when geoms touch. `find_contacts_within` makes it report them earlier, so

@@ -238,7 +238,7 @@ def _objects_of_rows(data: mujoco.MjData, built: BuiltProblem) -> Any:
 
 
 def _keys(objects: Any) -> list[tuple[int, ...]]:
-    """What identifies each row: kind, object, and which of how many rows of these it is."""
+    """Keys that identify each row: kind, object, and which of how many rows of these it is."""
     pairs = list(zip(*objects.tolist(), strict=True))
     count, seen = Counter(pairs), Counter[tuple[int, ...]]()
     keys: list[tuple[int, ...]] = []

@@ -181,7 +181,7 @@ def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 
 class Trajectories(NamedTuple):
-    """What `roll_out` computes.
+    """Results of `roll_out`.
 
     Attributes:
         controls: [N, nstep, ncontrol], or None.

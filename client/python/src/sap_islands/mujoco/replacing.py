@@ -1,4 +1,4 @@
-"""Puts this solver in the place of MuJoCo's in the running process."""
+"""Puts this solver in place of MuJoCo's in the running process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from sap_islands.replacement import Replacement, When
 
 
 def replace_solver(when: When = "faster") -> Replacement:
-    """Puts this solver in the place of MuJoCo's for all steps of this process from now on.
+    """Puts this solver in place of MuJoCo's for all steps of this process from now on.
 
     `mujoco.mj_step`, `mujoco.rollout` and what calls them stay as they are:
 

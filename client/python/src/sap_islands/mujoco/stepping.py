@@ -245,7 +245,7 @@ def _forward(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None
 
 
 def compute_positions(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None:
-    """What depends on the positions alone: kinematics, M, contacts, constraints.
+    """Quantities that depend on positions only: kinematics, M, contacts, constraints.
 
     For `with_gap` see `_forward`.
     """
@@ -261,7 +261,7 @@ def compute_positions(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool
 
 
 def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Makes the constraints anew after `data.contact` was changed."""
+    """Makes the constraints again after `data.contact` was changed."""
     mujoco.mj_makeConstraint(model, data)
     mujoco.mj_island(model, data)
     if model.opt.enableflags & _DIAGEXACT:

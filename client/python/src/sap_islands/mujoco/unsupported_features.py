@@ -1,4 +1,4 @@
-"""What a step by the service does not do: refused, or warned about."""
+"""Features of models that a step does not support: refused, or warned about."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DISCRETE = int(getattr(_INTEGRATORS, "mjINT_DISCRETE", -1))  # MuJoCo 3.13 and 
 _STEPPED = (int(_INTEGRATORS.mjINT_EULER), *_IMPLICIT, _DISCRETE)
 _IPC = int(getattr(mujoco.mjtEnableBit, "mjENBL_IPC", 0))  # MuJoCo 3.14 and later
 _PGS = int(mujoco.mjtSolver.mjSOL_PGS)
-# What decides the lengths of arrays of mjData, of the tree and of what acts on it.
+# Numbers of mjModel that decide the lengths of arrays of mjData.
 _SIZES = ("nq", "nv", "nbody", "njnt", "ngeom", "nsite", "ntendon", "neq", "nu", "na", "nM", "nD")
 _MAX_LISTED = 3  # names of model elements in an error message
 
-# What the caller was warned about.
+# Differences that the caller was warned about, by model.
 _warned: weakref.WeakKeyDictionary[mujoco.MjModel, set[str]] = weakref.WeakKeyDictionary()
 
 

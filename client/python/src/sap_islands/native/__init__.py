@@ -2,7 +2,7 @@
 
 `x86-64-v3/` needs AVX2; `x86-64/` runs on any processor of x86-64, more slowly, and its answers
 differ in the last bits; `any/` has what computes no answers. A wheel for arm64 has `armv8-a/` in
-the place of both. $SAP_INSTRUCTION_SET names one to use instead of the best that the processor has,
+place of both. $SAP_INSTRUCTION_SET names one to use instead of the best that the processor has,
 for example for equal bits on several machines. Packages that are installed from a clone have none
 of them.
 

@@ -31,7 +31,7 @@ from sap_islands.problem import RigidBodies, Trees
 
 @dataclass
 class Dynamics:
-    """What of a state the problem is made of.
+    """Dynamics of a state, of which the problem is made.
 
     Attributes:
         rotation: [bodies, 3, 3] body to world.
@@ -169,7 +169,7 @@ def _spin_after_step(I_b: FloatArray, spin: FloatArray, time_step: float) -> Flo
 def _implicit_turning(
     mass: FloatArray, inertia: FloatArray, center: FloatArray, spin: FloatArray, time_step: float
 ) -> FloatArray:
-    """What makes the gyroscopic term of a tree implicit, as far as it turns as a rigid whole.
+    """Matrix of the implicit gyroscopic term of a tree, as far as it turns as a rigid whole.
 
     Args:
         mass: [links].

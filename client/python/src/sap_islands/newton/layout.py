@@ -1,4 +1,4 @@
-"""What a model of Newton is to the solver: free bodies, trees, and what is refused."""
+"""Layout of a model of Newton: free bodies, trees, and features that are refused."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sap_islands.errors import InvalidArgument
 Indices: TypeAlias = NDArray[np.int_]
 
 _TYPE = newton.JointType
-# What a model may count: what is solved, and what says nothing of forces. Newton counts each kind
-# of element that it has, so that one that it adds is refused by its name.
+# Counts that a model may have: elements that are solved, and elements without forces. Newton counts
+# each kind of element that it has, so that one that it adds is refused by its name.
 _KNOWN_COUNTS = {
     "articulation_count",
     "body_count",

@@ -134,7 +134,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         self._landings.remember(found.shape, found.landing, landed, numpy_of(state_out.body_qd))
 
     def notify_model_changed(self, flags: int) -> None:
-        """Reads the joints and bodies of the model anew. All other numbers are read every step."""
+        """Reads the joints and bodies of the model again. All other numbers are read every step."""
         self._layout = make_layout(self.model)
         self._coordinates = Coordinates(self.model)
 

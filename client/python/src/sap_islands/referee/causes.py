@@ -1,4 +1,4 @@
-"""The causes that are looked for, in order: the first that leaves nothing of an error counts."""
+"""Causes in the order tried: the first that explains all of an error is reported."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PYRAMIDAL = int(mujoco.mjtConstraint.mjCNSTR_CONTACT_PYRAMIDAL)
 
 
 class Cause(NamedTuple):
-    """What explains a state: a name of the report, and what was changed."""
+    """Explanation of a state: a name of the report, and what was changed."""
 
     name: str
     detail: str

@@ -47,7 +47,7 @@ class Change(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """What may have led to the recorded velocity.
+    """Possible cause of the recorded velocity.
 
     Attributes:
         cause: Its name in the report.
@@ -145,7 +145,7 @@ class Trial:
         return self.error_of(self.steps.next_velocity(data, velocity))
 
     def recorded_solution(self) -> FloatArray:
-        """What the integrator makes the recorded velocity of; it is affine in the solution."""
+        """The solution that the integrator turns into the recorded velocity; affine in it."""
         v_star, exact = self.solution.velocity, self.comparison.exact
         if np.allclose(v_star, exact, rtol=1e-12, atol=1e-12):
             return self.state.next_qvel

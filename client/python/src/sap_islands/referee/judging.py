@@ -39,7 +39,7 @@ _MEMORY = 1 << 32  # of states at once [bytes]
 
 
 class Judgment(NamedTuple):
-    """What was found of a state.
+    """Judgment of one state.
 
     Attributes:
         error: Of the recorded velocity [-].

@@ -1,4 +1,4 @@
-"""What a referee found: counts, errors, the worst states, and these as JSON and as tables."""
+"""Verdict of a referee: counts, errors, the worst states, and these as JSON and as tables."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class WorstState:
 
 @dataclass
 class Verdict:
-    """What was found of recorded steps.
+    """Findings about recorded steps.
 
     Attributes:
         states: Number of judged states.

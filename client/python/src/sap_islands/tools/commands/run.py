@@ -1,4 +1,4 @@
-"""Runs a program of MuJoCo or DART with this solver in the place of the simulator's."""
+"""Runs a program of MuJoCo or DART with this solver in place of the simulator's."""
 
 from __future__ import annotations
 
