@@ -35,7 +35,7 @@ class Pairs {
     for (const int32_t dof : dofs) Join(trees_.OfDof(dof), dofs);
   }
 
-  // Returns those of one tree, ascending, each once.
+  // Returns the lower trees coupled with one tree, ascending, each once.
   std::vector<int32_t>& Lower(int64_t tree) {
     std::vector<int32_t>& lower = lower_[static_cast<size_t>(tree)];
     std::ranges::sort(lower);

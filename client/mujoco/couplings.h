@@ -52,8 +52,8 @@ class Couplings {
   std::vector<int64_t> stiffness_places_;
 };
 
-// The couplings of one state after another, made again where the pattern of its matrices, on which
-// alone they depend, is another one.
+// The couplings of successive states, made again where the pattern of the matrices changes: they
+// depend on nothing else.
 class KeptCouplings {
  public:
   void Update(const Fields& fields, const Trees& trees);
@@ -65,8 +65,8 @@ class KeptCouplings {
   std::vector<int32_t> next_;
 };
 
-// The entries of A in the arrays of its blocks. The place of an entry is counted from the first
-// block of a tree on, through those of the trees to those of the pairs; -1: it is in none.
+// The entries of A in the arrays of its blocks. The place of an entry counts through the blocks of
+// all trees, then those of all pairs; -1: it is in none.
 class MatrixBlocks {
  public:
   MatrixBlocks(const Trees& trees, const Couplings& couplings, double* blocks, double* coupling)
@@ -74,7 +74,7 @@ class MatrixBlocks {
 
   void Clear();
 
-  // Finds an entry; null: of two trees of which the second is the later, as A_ba is not kept.
+  // Finds an entry; null where the tree of the column is the later one, since A_ba is not kept.
   double* Find(int64_t row, int64_t column) {
     const int64_t a = trees_.OfDof(row);
     const int64_t b = trees_.OfDof(column);

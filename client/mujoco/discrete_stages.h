@@ -1,6 +1,6 @@
-// Stages of MuJoCo's integrator `discrete` before and after the solve, of which it exports no
-// function. Others do the same on a copy of the struct mjModel with other options, which shares the
-// arrays of the model: MuJoCo's functions only read both.
+// Stages of MuJoCo's integrator `discrete` before and after the solve, which it does not export.
+// Others do the same on a copy of the struct mjModel with other options, which shares the arrays of
+// the model: MuJoCo's functions only read both.
 //
 //   forces    mj_forwardSkip after the velocities, with one iteration of MuJoCo's solver
 //   motion    mj_Euler without its implicit damping, v' = v + dt qacc

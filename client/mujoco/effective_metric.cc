@@ -62,7 +62,7 @@ class EffectiveMetric {
     }
   }
 
-  // v* of the trees of which a row has a part of A; that of the others is MuJoCo's.
+  // Computes v* of trees to whose A a row adds; other trees keep MuJoCo's v*.
   void MoveFreely(double* v_star) {
     for (int64_t tree = 0; tree < trees_.count(); ++tree) {
       if (!lacks_rows_[static_cast<size_t>(tree)]) continue;

@@ -19,7 +19,7 @@
 
 namespace sap::mujoco {
 
-// Adds to the blocks of M, and makes v* that of the blocks: without the rows, which are written.
+// Adds to the blocks of M, computes v* with these blocks, without the rows, and writes the rows.
 //   v_0      [nv] velocities; null: the unknown is v - v_0
 //   matrix   A, whose blocks are `blocks`
 void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double* v_0,
@@ -29,7 +29,7 @@ void WriteEffectiveMetric(const Fields& fields, const Trees& trees, const double
 // Writes B x [nv], where A = M + B.
 void MultiplyMetric(const Fields& fields, const double* x, double* product);
 
-// Makes v* of bodies without constraint the one with gyroscopic forces; leaves other trees alone.
+// Computes v* of unconstrained bodies with gyroscopic forces; other trees keep their v*.
 //   is_constrained   of each tree
 //   blocks           of A
 void WriteGyroscopicSteps(const Fields& fields, const Trees& trees,

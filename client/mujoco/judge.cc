@@ -54,7 +54,7 @@ void PlaceContacts(void* context) {
   c.calls.RemakeConstraints(c.model, c.data);
 }
 
-// Computes the forces; those of `discrete`, only as far as velocities go.
+// Computes the forces; under `discrete` only the velocities.
 void ComputeForces(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   c.calls.velocity(c.model, c.data);
@@ -63,7 +63,7 @@ void ComputeForces(void* context) {
   c.calls.acceleration(c.model, c.data);
 }
 
-// Makes the step of an acceleration, except that of `discrete`.
+// Makes the step of an acceleration, except under `discrete`.
 void MakeStep(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   const Fields fields = FieldsOf(c);

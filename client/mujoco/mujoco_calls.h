@@ -14,8 +14,9 @@ namespace sap::mujoco {
 struct MujocoCalls {
   using Stage = void (*)(const void* model, void* data);
 
-  // Finds them: in a library that is loaded, by its path, or where null in what the program is
-  // linked with. `fields`: of its version; null: that of the released version.
+  // Finds the functions of MuJoCo in a loaded library, by its path, or, if null, in the libraries
+  // that the program is linked with. `fields` are those of its version; null: of the released
+  // version.
   static tl::expected<MujocoCalls, std::string> Find(const char* library,
                                                      const sap_mujoco_field* fields);
 

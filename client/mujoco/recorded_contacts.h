@@ -1,5 +1,5 @@
-// The contacts that a recorded step is judged with: those of the simulator, and MuJoCo's of pairs
-// of geoms that overlap and have none. A simulator that has lost pairs is thus wrong, and one whose
+// Contacts with which a recorded step is judged: the simulator's own, and MuJoCo's for pairs of
+// geoms that overlap and have none. A simulator that has lost pairs is thus wrong, and one whose
 // collision detection finds other points is not.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace sap::mujoco {
 
 class RecordedContacts {
  public:
-  // Takes the recorded contacts, as mjContact, and those of lost pairs from a state whose contacts
-  // are MuJoCo's.
+  // Takes the recorded contacts, as mjContact, and contacts of lost pairs from a state with
+  // MuJoCo's contacts.
   //   touching   overlap from which a pair is lost [m]
   void Merge(const Fields& fields, std::span<const std::byte> recorded, double touching);
 

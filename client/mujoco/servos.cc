@@ -13,7 +13,7 @@ namespace {
 constexpr int kParameters = 10;  // length of a row of actuator_gainprm and actuator_biasprm
 constexpr int kMaxGroups = 31;   // actuator groups that disableactuator has bits for
 
-// Kinds of gain that not every version has: before it the number is that of the user's kind.
+// Kinds of gain that not every version has: before, the number was the user's kind.
 constexpr int32_t kGainDcMotor = 3;                        // since 3.7, as polynomials of dampers
 constexpr int32_t kGainSo3 = 4;                            // since 3.11, as addresses of outputs
 constexpr int32_t kGainPid = 5;                            // since 3.12

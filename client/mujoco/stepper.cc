@@ -38,8 +38,8 @@ void TakeContactsInGap(const StageContext& c, const Fields& fields) {
   if (is_found) c.calls.RemakeConstraints(c.model, c.data);
 }
 
-// The stages of mj_step that precede its constraint solver; of `discrete` those of positions and
-// velocities alone.
+// The stages of mj_step that precede its constraint solver; under `discrete` only positions and
+// velocities.
 void RunStages(void* context) {
   const auto& c = *static_cast<StageContext*>(context);
   const bool has_energy = (c.fields.enableflags & mjENBL_ENERGY) != 0;

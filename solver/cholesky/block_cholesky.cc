@@ -82,8 +82,8 @@ void ForEachPiece(TaskArena* arena, int count, auto&& body) {
 
 int NumPieces(int count, int piece) { return (count + piece - 1) / piece; }
 
-// Cuts the part of a front below its pivots into pieces of whole slivers, each of so many entries,
-// or of as many columns. A kernel takes four slivers at a time.
+// Cuts the part of a front below its pivots, slivers of `entries` entries, into pieces of whole
+// slivers with about kSolvedEntries entries. A kernel takes four slivers at a time.
 void ForEachSolvedPiece(TaskArena* arena, int slivers, int entries, auto&& body) {
   if (arena == nullptr) return body(0, slivers);
   const int size = 4 * NumPieces(kSolvedEntries, 4 * entries);
@@ -292,10 +292,10 @@ void BlockCholesky<Scalar>::ShareAssembly(const Job& job, const Front& front, Ta
   });
 }
 
-// The pivot rows of a panel need those rows of the panels before it alone. They are factored while
-// other threads work on the rows below, which take the most time. Of what they need, all but the
-// products of the last two panels has been done by then: the pivot rows of the panel after the next
-// are updated by panels [0, panel), whose columns are finished, in the loop of a panel.
+// The pivot rows of a panel need only the same rows of earlier panels. They are factored while
+// other threads work on the rows below, which take the most time. By then only the products of the
+// last two panels are missing: the pivot rows of the panel after the next are updated by panels [0,
+// panel), whose columns are finished, in the loop of a panel.
 template <typename Scalar>
 void BlockCholesky<Scalar>::SharePanels(const Job& job, const Front& front, TaskArena* arena) {
   const FrontLayout<Scalar> layout = LayoutOf<Scalar>(front);
@@ -364,7 +364,7 @@ void BlockCholesky<Scalar>::FormUpdate(const Job& job, const Front& front, TaskA
     }
     return;
   }
-  // The tiles of the lower triangle, so many more in each row of tiles. A thread has consecutive
+  // The tiles of the lower triangle, kMore more in each row of tiles. A thread has consecutive
   // ones, which need the same rows of L21.
   constexpr int kMore = kUpdateRows / kUpdateColumns;
   const int rows = NumPieces(r, kUpdateRows);

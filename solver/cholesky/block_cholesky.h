@@ -66,8 +66,7 @@ class BlockCholesky {
 
   // Bytes that Factor and Solve with such a plan and arena work in.
   static size_t StorageBytes(const EliminationPlan& plan, const TaskArena* arena);
-  // Makes room for so many bytes, as StorageBytes tells them. Forgets the factor if that takes more
-  // memory.
+  // Reserves `bytes`, as computed by StorageBytes. Forgets the factor if the memory has to grow.
   void Reserve(size_t bytes) { storage_.Reserve(bytes / sizeof(Scalar)); }
   // Bytes held, now and after Reserve(bytes).
   size_t storage_bytes() const { return storage_.size() * sizeof(Scalar); }

@@ -37,7 +37,7 @@ static_assert(kMaxGroupDofs <= kStackDofs);
 // [doubles]: 2 MiB, H of 512 degrees of freedom. What is larger is freed after its use.
 constexpr size_t kKeptScratch = size_t{1} << 18;
 
-// A free body, the most frequent tree: loops over so many unroll and vectorize.
+// A free body, the most frequent tree: loops over six dofs unroll and vectorize.
 using SixDofs = std::integral_constant<int, 6>;
 
 // Calls body(SixDofs()) or body(n).

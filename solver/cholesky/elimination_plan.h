@@ -105,8 +105,9 @@ class EliminationPlan {
   int num_rows() const { return num_rows_; }
   int num_fronts() const { return static_cast<int>(fronts_.size()); }
   double factor_flops() const { return factor_flops_; }    // multiplications and additions
-  double varying_flops() const { return varying_flops_; }  // of them those of fronts that vary
-  // Flops per factorization where the fronts that do not vary are factored once in so many.
+  double varying_flops() const { return varying_flops_; }  // of these, in fronts that vary
+  // Mean flops per factorization, if fronts that do not vary are factored once in
+  // kExpectedFactorizations.
   static constexpr double kExpectedFactorizations = 6;
   double mean_flops() const {
     return varying_flops_ + (factor_flops_ - varying_flops_) / kExpectedFactorizations;

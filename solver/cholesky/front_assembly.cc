@@ -73,8 +73,8 @@ inline void CopyDiagonalBlock(const double* from, int size, double scale, int ro
   }
 }
 
-// The runs, of ascending parent rows, of which a row is in [begin, end). The first and the last of
-// them are looked at before they are searched for: most fronts are one tile.
+// The runs, in ascending order of parent rows, that have a row in [begin, end). The first and the
+// last run are tested before a search: most fronts are one tile.
 inline Part RunsWithin(std::span<const RowRun> runs, int begin, int end) {
   const auto ends_before = [begin](const RowRun& run) {
     return run.parent_row + run.length <= begin;

@@ -13,9 +13,9 @@
 
 namespace sap {
 
-// Each half in two parts: that of the pivots' rows, and that of the rows below, whose pieces are
-// independent of each other and may be worked on by several threads. What is computed for a row or
-// column is the same whatever the pieces. x1 has pivot_slivers() slivers, x2 the remaining ones.
+// Each half of the solve has two parts: the pivots' rows, and the rows below, whose pieces are
+// independent of each other and may be worked on by several threads. The result of a row or column
+// does not depend on the pieces. x1 has pivot_slivers() slivers, x2 the remaining ones.
 template <typename Scalar>
 void ForwardSolvePivots(const FrontLayout<Scalar>& layout, const Scalar* factor, Scalar* x1,
                         const int* starts = nullptr);

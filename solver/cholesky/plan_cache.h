@@ -29,7 +29,7 @@ class PlanCache {
 
   // Some hundred plans of a hundred bodies.
   static constexpr size_t kDefaultBytes = size_t{2} << 20;
-  // Times those of the current problem, its own included.
+  // Bound on all bytes, as a multiple of the bytes of the current problem.
   static constexpr size_t kProblems = 8;
 
   explicit PlanCache(size_t max_bytes = kDefaultBytes) : max_bytes_(max_bytes) {}
@@ -86,7 +86,7 @@ class PlanCache {
   int64_t patterns_compared_{0};
   // Counted by the threads that make plans.
   std::atomic<size_t> storage_bytes_{0};
-  std::atomic<size_t> problem_bytes_{0};  // of them those of the current problem
+  std::atomic<size_t> problem_bytes_{0};  // of these, of the current problem
   std::atomic<int64_t> plans_made_{0};
 };
 

@@ -54,8 +54,8 @@ EngineStatus CheckMemory(size_t cotangents, size_t tangents, const ContactProble
                                     "", "SOLVE_MEMORY"});
 }
 
-// Each is a ProblemDifferential with the sums of its islands, of which there are no more than
-// trees; bodies and their contacts have matrices and Jacobians there. A tangent also has the arrays
+// Each derivative is a ProblemDifferential with the sums of its islands, at most one island per
+// tree; bodies and their contacts have matrices and Jacobians there. A tangent also has the arrays
 // of a solution.
 int64_t BytesOfDerivatives(size_t cotangents, size_t tangents, const ContactProblemView& problem) {
   constexpr int64_t kBodyMatrix = 36, kBodyJacobian = 36;

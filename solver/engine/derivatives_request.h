@@ -26,7 +26,8 @@ struct DerivativesRequest {
   size_t storage_bytes() const { return StorageBytes(cotangents, directions); }
 };
 
-// Predicted time of solving and computing so many derivatives, as a multiple of that of solving.
+// Predicted time of solving and computing this number of derivatives, as a multiple of the solve
+// time.
 double RelativeWork(size_t derivatives);
 
 // Lengths and values; an error names the array. `problem` has been read from `view`.

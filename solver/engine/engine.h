@@ -31,7 +31,7 @@ int64_t SizeOf(const ContactProblemView& problem);
 // Memory of a stream of problems.
 struct Workspace {
   SolveTask task;
-  ProblemLayout layout;  // of a problem whose islands alone are asked for
+  ProblemLayout layout;  // of a problem of which only the islands are wanted
   Solver solver{nullptr};
 };
 

@@ -22,7 +22,7 @@ struct EngineLimits {
 // A limit on iterations as it was asked for.
 tl::expected<void, ProblemError> CheckIterations(uint32_t asked, int most);
 
-// `field` is that of the problems of a batch.
+// `field` names the problems of a batch in errors.
 EngineStatus CheckBatchSize(const char* field, size_t problems, const EngineLimits& limits);
 
 // A problem of a batch has no time budget of its own.

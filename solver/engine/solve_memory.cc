@@ -40,7 +40,7 @@ double Count(const Array& array) {
   return static_cast<double>(array.size());
 }
 
-// Trees, then bodies. Indices out of range are those of no tree.
+// Trees, then bodies. An index out of range is a tree of 0 dofs.
 class Trees {
  public:
   explicit Trees(const ContactProblemView& view)
@@ -54,7 +54,8 @@ class Trees {
     return std::min<double>(dofs_[tree], most_dofs_);
   }
 
-  // The tree of a velocity, where that of the one before is often the same or the next.
+  // Returns the tree of a velocity. The search begins at the tree found last, since velocities come
+  // in order.
   int64_t TreeOf(int64_t velocity) {
     if (starts_.empty()) {
       starts_.reserve(dofs_.size() + 1);
@@ -72,7 +73,7 @@ class Trees {
  private:
   std::span<const uint32_t> dofs_;
   int64_t bodies_;
-  double most_dofs_;             // for whose matrix there are entries
+  double most_dofs_;             // that the matrix has entries for
   std::vector<int64_t> starts_;  // of velocities; made when it is needed
   int64_t last_{0};
 };

@@ -27,7 +27,7 @@ class SolveTask {
 
   // Checks a problem. Its arrays must live until it is answered.
   EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {});
-  // Checks which derivatives of it are asked for, whose velocity becomes its guess.
+  // Checks a request for derivatives of the problem; the request's velocity becomes the guess.
   EngineStatus Read(DerivativesRequest request);
 
   const ContactProblemView& view() const { return view_; }

@@ -46,8 +46,8 @@ inline void AddDelassus(const double* J, Size n, const double* factor, Lanes4* X
   }
 }
 
-// AddDelassus by U D U' = A of a large tree. J of a point is zero in most columns, and in U^-1 J'
-// those rows alone are other than zero that the columns of J hang on. X is scratch of n.
+// AddDelassus by U D U' = A of a large tree. J of a point is zero in most columns, and U^-1 J' is
+// non-zero only in rows that the columns of J hang on. X is scratch of n.
 [[gnu::noinline]] inline void AddDelassusOfU(const double* J, int n, const TreeFactor& factor,
                                              Lanes4* X, DelassusColumns* W) {
   int* const rows = ListOfThread(n);
@@ -126,15 +126,15 @@ struct DelassusEstimate {
 
   bool is_diagonal() const { return problem.regularization().rule == DelassusRule::kDiagonal; }
 
-  // The component of coupled trees with which w of a tree is found; -1: it is found alone, as every
-  // tree is by the diagonal of A.
+  // The component of coupled trees with which w of a tree is computed; -1: the tree is on its own,
+  // as all are under the rule of the diagonal of A.
   int ComponentOf(int slot) const {
     if (is_diagonal()) return -1;
     return model.coupled_trees().component_of(graph.islands().tree_of_slot()[slot]);
   }
   bool IsCoupled(int slot) const { return ComponentOf(slot) >= 0; }
 
-  // W += that of one tree which is not coupled.
+  // Adds the part of one uncoupled tree to W.
   void AddTree(int slot, const double* J, DelassusColumns* W) const {
     const int dofs = graph.dofs()[slot];
     if (is_diagonal()) {
@@ -152,7 +152,7 @@ struct DelassusEstimate {
     });
   }
 
-  // W over the trees of a contact, whose Jacobian J has so many rows.
+  // W over the trees of a contact, whose Jacobian J has `rows` rows.
   DelassusColumns Columns(std::span<const ContactPart> parts, const double* J, int rows) const {
     ContactColumns contact{parts, J, {}};
     AddTrees(rows, &contact);
@@ -160,14 +160,14 @@ struct DelassusEstimate {
     return contact.W;
   }
 
-  // W += that of the trees of a contact which are not coupled.
+  // Adds the uncoupled trees of a contact to its W.
   void AddTrees(int rows, ContactColumns* contact) const {
     for (const ContactPart& part : contact->parts) {
       if (!IsCoupled(part.slot)) AddTree(part.slot, contact->J + rows * part.column, &contact->W);
     }
   }
 
-  // W += that of coupled trees, component by component, of at most `together` contacts at once.
+  // Adds coupled trees to W, component by component, for at most `together` contacts at once.
   template <int together>
   void AddComponents(std::span<ContactColumns> contacts, int rows) const {
     constexpr int kColumns = 3;  // of a contact
@@ -199,7 +199,7 @@ struct DelassusEstimate {
     }
   }
 
-  // M of a contact with so many rows.
+  // M of a contact with `rows` rows.
   template <int rows>
   DelassusColumns AngularColumns(std::span<const ContactPart> parts, const double* J,
                                  const ConeInputs& in) const {
@@ -394,8 +394,8 @@ struct DelassusEstimate {
     return model.coupled_trees().place_of(graph.islands().tree_of_slot()[part.slot]);
   }
 
-  // The next component that one of the contacts touches, ascending; -1: there is none. The order is
-  // that of the sums of W, so that they do not depend on which contacts are together.
+  // The next component that one of the contacts touches, ascending; -1: there is none. W is summed
+  // in this order, so that it does not depend on which contacts are taken together.
   int NextComponent(std::span<const ContactColumns> contacts, int component) const {
     int next = -1;
     for (const ContactColumns& contact : contacts) {
@@ -407,7 +407,7 @@ struct DelassusEstimate {
     return next;
   }
 
-  // A^-1 of one tree, row-major, or that of the diagonal of A alone, as the rule has it for w.
+  // A^-1 of one tree, row-major, or the inverse of the diagonal of A, as the rule for w says.
   template <typename Size>
   void Invert(int slot, Size n, double* inverse) const {
     const double* D = model.D().data() + graph.velocity_start()[slot];

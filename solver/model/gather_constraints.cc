@@ -135,7 +135,7 @@ class ConstraintGatherer {
   const DelassusEstimate delassus_;
 };
 
-// Gathers the contacts of units [begin, end) of a pool, so many of them together. False if a
+// Gathers the contacts of units [begin, end) of a pool, `together` of them at once. False if a
 // constant left the range of doubles.
 template <int together, int index>
 bool GatherContactsOf(ConstraintGatherer gatherer, const ConstraintGraph& graph,

@@ -19,7 +19,7 @@ int ForkGeneration();
 
 class ForkedThreads {
  public:
-  // At most so many; each is started when it is first needed.
+  // Makes at most `most` threads, each started when it is first needed.
   explicit ForkedThreads(int most);
   // Waits until all tasks are done.
   ~ForkedThreads();

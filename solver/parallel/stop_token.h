@@ -45,11 +45,11 @@ class StopToken {
   // The same with a deadline earlier by `duration` >= 0, which is left for what comes afterwards.
   StopToken EarlierBy(Clock::duration duration) const {
     if (!HasDeadline()) return *this;
-    // The difference would overflow, as that of an expired token does.
+    // The difference would overflow, as it does for an expired token.
     if (deadline_ < Clock::time_point::min() + duration) return Expired();
     return {cancelled_, deadline_ - duration};
   }
-  // The same with its flag alone.
+  // The same without its deadline: only the flag stops.
   StopToken WithoutDeadline() const { return {cancelled_, Clock::time_point::max()}; }
   // The same with a deadline in the past.
   StopToken Expired() const { return {cancelled_, Clock::time_point::min()}; }

@@ -109,7 +109,8 @@ struct Chunks {
   }
 };
 
-// Whether the arena should share a loop over so many chunks out, or even wake other threads for it.
+// Whether the arena should share a loop over this number of chunks, or even wake other threads for
+// it.
 inline bool IsWorthSharing(const TaskArena& arena, int chunks, const Chunks& cut) {
   constexpr int64_t kWorthWaking = 30'000;  // nanoseconds
   constexpr int64_t kWorthSharing = 5'000;

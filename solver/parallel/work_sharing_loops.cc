@@ -83,7 +83,7 @@ struct alignas(64) Range {
 
 constexpr int kNoRank = 255;
 
-// The loops in whose indices this thread is: those of one arena, a bit for each.
+// The loops of one arena that this thread is working on an index of, a bit for each.
 struct Inside {
   const WorkSharingLoops* arena{nullptr};
   uint64_t loops{0};
@@ -116,7 +116,7 @@ struct alignas(8) WorkSharingLoops::Shape {
 struct alignas(64) WorkSharingLoops::Loop {
   // A helper reads these, and then the ticket again: where that is the same, they belong to it.
   std::atomic<uint64_t> ticket{0};
-  std::atomic<uint64_t> outer{0};  // the loops in whose indices it was opened, a bit for each
+  std::atomic<uint64_t> outer{0};  // loops within whose indices it was opened, one bit each
   std::atomic<Shape> shape{};
   // These once it has claimed an index: the loop then lasts until that is done.
   Body body{nullptr};
@@ -447,8 +447,8 @@ void WorkSharingLoops::TaskStarts() {
   waiting_tasks_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// The lowest that is free: those of the threads that help are consecutive, and what a loop left in
-// the cache of one is its own in the next.
+// Returns the lowest rank that is free: helping threads have consecutive ranks, and the range of a
+// thread in the next loop is the one that it has in its cache.
 int WorkSharingLoops::TakeRank() {
   uint64_t taken = ranks_.load(std::memory_order_relaxed);
   while (true) {

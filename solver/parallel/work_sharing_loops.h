@@ -47,7 +47,7 @@ class WorkSharingLoops {
                   // last loop over the same data
   };
 
-  // For so many threads, which open loops and help. threads >= 1.
+  // For `threads` >= 1 threads, which open loops and help.
   WorkSharingLoops(int threads, Sharing sharing);
   // Waits until all helpers have left.
   ~WorkSharingLoops();
@@ -79,7 +79,8 @@ class WorkSharingLoops {
  private:
   class Helper;
   struct Shape;
-  // With one of the loops that were opened within those of the bits `outer`. Whether there was one.
+  // Helps with one loop that was opened within the loops of the bits `outer`. Returns whether there
+  // was one.
   bool HelpOnce(Helper* helper, uint64_t outer);
   // Whether HelpOnce would find one.
   bool Offers(const Helper& helper, uint64_t outer) const;

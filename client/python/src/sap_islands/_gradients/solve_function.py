@@ -1,8 +1,8 @@
 """The solution of a problem as a function of some of its inputs, with derivatives.
 
-The part of `sap_islands.torch` and `sap_islands.jax` that knows neither. Arrays have leading axes,
-of the same number in all arrays of a call; along each, an array has the size of the batch or 1.
-Evaluations that differ in their cotangents or tangents alone share a request and its factor.
+The part of `sap_islands.torch` and `sap_islands.jax` that is independent of both. Arrays have
+leading axes, of the same number in all arrays of a call; along each, an array has the size of the
+batch or 1. Evaluations that differ only in cotangents or tangents share a request and its factor.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class SolveFunction:
             point.problem,
             velocity=velocity,
             hold_delassus=self._hold_delassus,
-            # The outputs are known, and a time budget is that of the batch.
+            # The outputs are known, and the time budget belongs to the batch.
             options=replace(self._options, response_mask=("islands",), time_budget=None),
         )
 
@@ -387,7 +387,7 @@ def _gradient_of(gradient: Gradient, item: Input, point: _Point) -> FloatArray:
     array = array.reshape(item.shape)
     if point.velocity_change is None or path not in _DYNAMICS:
         return array
-    # The impulse adds A^-1 p to v*, of which the server knows the value alone.
+    # The impulse adds A^-1 p to v*; the server gets only the sum.
     follows = momentum.gradient_of_momentum(
         point.problem, path, gradient.applied_impulse, point.velocity_change
     )

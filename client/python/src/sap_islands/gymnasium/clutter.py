@@ -86,7 +86,7 @@ class Clutter:
 
 
 def make_model(objects: int) -> mujoco.MjModel:
-    """The model of a bin with so many boxes and balls, the one to move first, and a pusher.
+    """The model of a bin with `objects` boxes and balls, the one to move first, and a pusher.
 
     Raises:
         InvalidArgument: There is no object.
@@ -118,7 +118,7 @@ def make_model(objects: int) -> mujoco.MjModel:
 
 
 def observation_space(objects: int) -> Space[Any]:
-    """The space of observations with so many objects."""
+    """The space of observations with this number of objects."""
     bounds = _bounds(objects)
     return Box(-bounds, bounds, dtype=np.float64)
 

@@ -29,7 +29,7 @@ _AS_GOOD = 10.0  # errors within this factor are equally good
 
 
 class Change(NamedTuple):
-    """A condition of a step that is not that of the model or recording.
+    """A condition of a step that differs from the model or recording.
 
     Attributes:
         cause: Its name in the report.

@@ -73,7 +73,7 @@ class ExactSteps:
         self.restore(data, state)
 
     def restore(self, data: mujoco.MjData, state: State) -> None:
-        """Sets what an integration has changed; what depends on the state is still that of it."""
+        """Restores what an integration has changed; derived quantities are still valid."""
         data.qpos[:] = state.qpos
         data.qvel[:] = state.qvel
         data.act[:] = state.inputs.get("act", self._initial.act)

@@ -37,7 +37,7 @@ def several_steps(trial: Trial) -> Iterator[Explanation]:
 
 
 def runge_kutta(trial: Trial) -> Iterator[Explanation]:
-    """The integrator is RK4, of which a step is four problems."""
+    """The integrator is RK4, whose step is four problems."""
     options = trial.steps.model.opt
     with patched(((options, "integrator", int(mujoco.mjtIntegrator.mjINT_RK4)),)):
         error = _error_of_step(trial, np.zeros_like(trial.state.qvel), *_TIGHTLY)

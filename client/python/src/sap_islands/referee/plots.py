@@ -14,7 +14,7 @@ _BINS = 60
 
 
 def plot(verdict: Verdict, path: Path) -> None:
-    """Writes the picture; the format is that of the suffix."""
+    """Writes the picture in the format of the suffix."""
     import matplotlib as mpl
 
     mpl.use("agg")
