@@ -1,4 +1,4 @@
-// What each layer adds to a session step of 16 contacts at a server on a Unix socket: the
+// Time that each layer adds to a session step of 16 contacts at a server on a Unix socket: the
 // client for C++, the C interface over it, and the C interface in this process.
 //
 //   client_steps SERVER [STEPS]        path of sap-server

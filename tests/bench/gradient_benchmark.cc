@@ -71,7 +71,7 @@ Problem ProblemOfStep(const std::string& name, int bodies, bool walls, int step)
   return last;
 }
 
-// What is timed, on one problem.
+// Runs that are timed, on one problem.
 class Work {
  public:
   explicit Work(Problem arrays)

@@ -1,4 +1,4 @@
-// What a shared loop costs in addition to its work.
+// Cost of a shared loop in addition to its work.
 //
 //   loop_benchmark [--threads N...] [--loops N]
 //

@@ -6,8 +6,8 @@
 
 namespace sap::bench {
 
-// What was recorded since the last call: time spent outside StartRecording .. TakeRecording counts
-// for nothing.
+// Returns the recording since the last call: time spent outside StartRecording .. TakeRecording
+// counts for nothing.
 void StartRecording();
 TaskGraph TakeRecording();
 

@@ -47,7 +47,7 @@ struct Request {
   int to{0};
 };
 
-// What one way of solving took, step by step.
+// Times of one way of solving, step by step.
 struct Series {
   std::vector<double> seconds;
   std::vector<double> layout_seconds;

@@ -42,7 +42,7 @@ double Work(const TaskGraph& graph);
 // The longest chain of times that wait for one another: what threads without number would take.
 double CriticalPath(const TaskGraph& graph);
 
-// What sharing costs.
+// Costs of sharing a loop.
 struct SharingCosts {
   double loop_s{0};   // opening a loop, and joining it
   double stretch{1};  // of short tasks of loops: they read lines that other cores have written
@@ -53,14 +53,14 @@ struct SharingCosts {
   static SharingCosts Of(int threads);
 };
 
-// What `threads` threads would take that claim tasks in ascending order, nearly as
-// WorkSharingLoops deals them out: a thread stays with a loop while it has tasks left. The one
-// that opened it then waits for the others and helps with loops opened within it; any other goes
-// to the open loop that was opened first. One thread has no costs of sharing but those of loops.
-// That threads share the bandwidth of memory, and that helpers may have gone to sleep, is left out.
+// Predicted time of `threads` threads that claim tasks in ascending order, nearly as
+// WorkSharingLoops deals them out: a thread stays with a loop while it has tasks left. The one that
+// opened it then waits for the others and helps with loops opened within it; any other goes to the
+// open loop that was opened first. One thread has no costs of sharing but those of loops. That
+// threads share the bandwidth of memory, and that helpers may have gone to sleep, is left out.
 double ReplayedTime(const TaskGraph& graph, int threads, const SharingCosts& costs);
 
-// What the loops with one body have of a replayed time. The times of all parts add up to it.
+// Share of the loops with one body in a replayed time. The times of all parts add up to it.
 struct PartOfTime {
   const void* body{nullptr};  // null after the last loop of the solve
   int loops{0};

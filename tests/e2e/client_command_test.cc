@@ -251,7 +251,7 @@ TEST_F(ClientCommandTest, WrongUsageIsRefused) {
   }
 }
 
-// What a load was, if no flag said so.
+// Defaults of a load.
 TEST_F(ClientCommandTest, TheHelpOfBenchTellsItsDefaults) {
   const std::string help = RunClient({"bench", "--help"}).out;
   for (const char* flag : {"--workers INT:INT in [1 - 10000]=1\n", "}=session\n",

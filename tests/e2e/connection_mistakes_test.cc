@@ -26,7 +26,7 @@ class ConnectionMistakesTest : public testing::Test {
     mutual_ = std::make_unique<ServerProcess>(mutual);
   }
 
-  // What `sap-client info` says of it.
+  // Returns the message of `sap-client info`.
   static void ExpectAdvice(const std::string& address, const std::vector<std::string>& flags,
                            const std::string& advice) {
     std::vector<std::string> command{SAP_CLIENT_BINARY, "info", "--server", address};

@@ -1,5 +1,5 @@
-// What may happen to a server, and that it does no lasting harm: after each fault the server that
-// is there answers as before.
+// Faults of a server, which do no lasting harm: after each fault the server that is there answers
+// as before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 using client::Client;
 using client::ErrorCode;
 
-// What every connection of HTTP/2 begins with, and settings of which nothing is asked.
+// The preface of every connection of HTTP/2, and empty settings.
 const std::string kPreface("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 24 + 9);
 
 client::Problem Small() { return *client::FromMessage(MixedProblem()); }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What attacks cost the server and another client: a table with a line for each attack, with
-# the memory and the log that the server needed for it, and latencies of the client alone and during
-# the attack, which is of C++ unless the filter says otherwise. Prints; judges nothing, since times
+# Cost of attacks for the server and another client: a table with a line for each attack, with the
+# memory and the log that the server needed for it, and latencies of the client alone and during the
+# attack, which is of C++ unless the filter says otherwise. Prints; judges nothing, since times
 # depend on the machine. The tests judge the rest.
 #
 #   tests/e2e/hostile.sh [BUILD_DIRECTORY [GTEST_FILTER]]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the service adds to a solve, and what it takes when nothing is to be done. Prints figures;
-# judges nothing, since times depend on the machine.
+# Time that the service adds to a solve, and its load when it is idle. Prints figures; judges
+# nothing, since times depend on the machine.
 #
 #   tests/e2e/latency.sh [BUILD_DIRECTORY [SECTION...]]
 #

@@ -26,7 +26,7 @@ struct Ledger {
   std::vector<std::string> violations;  // in words; the first few
 };
 
-// What a driver asks and reports while it drives.
+// Callbacks of a driver.
 struct Course {
   // Whether the next problem or call is to be sent, after so many.
   std::function<bool(int sent)> more;

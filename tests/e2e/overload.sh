@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# What a server makes of more work than it can do: goodput and latencies at 1.5, 2, 5 and 10 times
-# its peak, and in a storm of retries, with the server on one core and the load on another. Prints a
-# table; judges nothing, since times depend on the machine. "within 1ms" is the share of refusals
-# that the server sent within a millisecond of the arrival of their call, by its metrics.
+# A server under more work than it can do: goodput and latencies at 1.5, 2, 5 and 10 times its peak,
+# and in a storm of retries, with the server on one core and the load on another. Prints a table;
+# judges nothing, since times depend on the machine. "within 1ms" is the share of refusals that the
+# server sent within a millisecond of the arrival of their call, by its metrics.
 #
 #   tests/e2e/overload.sh [BUILD_DIRECTORY [SECONDS_PER_LINE [PROBLEM]]]
 set -euo pipefail

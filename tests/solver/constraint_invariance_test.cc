@@ -1,5 +1,5 @@
-// What must not change an answer with rows and contacts of every law: threads, scale, order, and
-// what was solved before.
+// Invariances of answers with rows and contacts of every law: threads, scale, order, and what was
+// solved before.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kUnlimited = SIZE_MAX;
 
-// What a thread that solves islands does: claims tasks in order, and takes a store for each island.
+// A thread that solves islands: claims tasks in order, and takes a store for each island.
 struct Worker {
   int task{-1};  // -1: none yet
   std::optional<FactorStores::Lease> lease;

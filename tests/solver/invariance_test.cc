@@ -1,4 +1,4 @@
-// What must not change an answer: islands, order, scale, form, threads, and what was solved before.
+// Invariances of answers: islands, order, scale, form, threads, and what was solved before.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the functions of model and newton work on, made from a problem.
+// Arguments of the functions of model and newton, made from a problem.
 #pragma once
 
 #include <algorithm>

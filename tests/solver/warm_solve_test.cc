@@ -1,4 +1,4 @@
-// What a step of a pattern seen before costs: no memory, no ordering; and how a solve is stopped.
+// A step of a pattern seen before: no memory, no ordering; and how a solve is stopped.
 #include <gtest/gtest.h>
 
 #include <atomic>

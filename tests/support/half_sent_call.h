@@ -21,7 +21,7 @@ class HalfSentCall {
   // Whether the server has ended the stream: by RST_STREAM, or by headers or data that end it.
   bool Ended();
 
-  // What the server has ended the call with, as it is on the wire: literals of HPACK.
+  // Status with which the server has ended the call, as it is on the wire: literals of HPACK.
   const std::string& trailers() const { return trailers_; }
 
   // Whether the server allows more than the initial window of the stream to be sent.

@@ -1,5 +1,5 @@
-// What may be added to MixedProblem (tests/support/scenes.h): rows, and contacts that are not plain
-// friction. Every array is filled by allowed values.
+// Constraints that can be added to MixedProblem (tests/support/scenes.h): rows, and contacts that
+// are not plain friction. Every array is filled by allowed values.
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ ContactProblem Checked(const ProblemArrays& arrays);
 std::vector<int> VelocityStarts(const ProblemArrays& arrays);
 std::vector<int64_t> JacobianStarts(const ProblemArrays& arrays);
 
-// What is wrong with the problem, or nothing.
+// The error of the problem, or nothing.
 std::string Complaint(const ProblemArrays& arrays, const ProblemLimits& limits = {});
 
 }  // namespace sap::test

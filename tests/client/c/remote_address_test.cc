@@ -67,7 +67,7 @@ class CredentialsTest : public testing::Test {
             "--tls-client-ca", authority_.certificate(), "--token-file", tokens_};
   }
 
-  // What the server asks for.
+  // All credentials that the server asks for.
   sap_connect_options All() const {
     sap_connect_options options = Options();
     options.server_ca_file = authority_.certificate().c_str();

@@ -1,4 +1,4 @@
-// What an address may be, and which target gRPC gets for it.
+// Valid addresses, and the target that gRPC gets for each.
 #include "client/cpp/transport/address.h"
 
 #include <gmock/gmock.h>

@@ -199,7 +199,7 @@ TEST(FleetTlsTest, EveryServerOfAListIsVerifiedByOneName) {
   EXPECT_EQ(other.error().code, client::ErrorCode::kUnavailable);
 }
 
-// What a worker of the test below calls over and over. Each says what it saw.
+// Calls that a worker of the test below repeats. Each returns its finding.
 class Load {
  public:
   explicit Load(Client client) : client_(std::move(client)) {

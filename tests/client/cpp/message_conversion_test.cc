@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What differs, field by field; empty: nothing.
+// Differences, field by field; empty: none.
 std::string Differences(const google::protobuf::Message& a, const google::protobuf::Message& b) {
   std::string differences;
   google::protobuf::util::MessageDifferencer differencer;

@@ -1,4 +1,4 @@
-// What of a batch is sent again after a loss.
+// Problems of a batch that are sent again after a loss.
 #include "client/cpp/transport/pending_problems.h"
 
 #include <gtest/gtest.h>

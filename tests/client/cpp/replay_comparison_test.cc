@@ -1,4 +1,4 @@
-// What a replay compares of rows, angular impulses and islands, on solutions made by hand.
+// Rows, angular impulses and islands that a replay compares, on solutions made by hand.
 #include "client/cpp/transport/replay_comparison.h"
 
 #include <gmock/gmock.h>

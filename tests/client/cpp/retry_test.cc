@@ -57,8 +57,8 @@ class CallRetryTest : public testing::Test {
     return std::move(*client);
   }
 
-  // What the call returns if its connection ends while it is under way, and new connections lead to
-  // the other server.
+  // Returns the outcome of a call whose connection ends while it is under way, and new connections
+  // lead to the other server.
   template <typename Call>
   auto Interrupted(Call call) {
     link_.Stall(true);

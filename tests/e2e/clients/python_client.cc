@@ -36,7 +36,7 @@ enum class Operation : char {
   kClose = 'c',
 };
 
-// What precedes the bytes of a solution or error, of the problem or step of that number.
+// Header of the bytes of a solution or error, of the problem or step of that number.
 struct [[gnu::packed]] Head {
   int32_t code;
   uint32_t number;

@@ -58,7 +58,7 @@ Connected Connect(Language language, const std::string& address,
                   const client::ConnectOptions& options,
                   std::optional<std::chrono::nanoseconds> deadline = std::nullopt);
 
-// What Connect is made of.
+// Connect by the client of one language each.
 Connected ConnectCpp(const std::string& address, const client::ConnectOptions& options,
                      std::optional<std::chrono::nanoseconds> deadline);
 Connected ConnectC(const std::string& address, const client::ConnectOptions& options,

@@ -20,7 +20,7 @@ class Balancer {
  public:
   Balancer(Balancing balancing, const Fleet& fleet);
 
-  // What clients connect to.
+  // The address that clients connect to.
   const std::string& address() const { return address_; }
 
  private:

@@ -28,7 +28,7 @@ class FaultyLinksTest : public testing::TestWithParam<Work> {
     return links_[0].address() + "," + links_[1].address() + "," + links_[2].address();
   }
 
-  // What networks do, one after the other, at one link.
+  // Faults of networks, one after the other, at one link.
   void Harm(int fault, FaultyLink* link) {
     switch (fault % 3) {
       case 0:

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostStreams = 1000;  // on one connection
 
-// What one client may hold at these servers, and a message that is well below it.
+// The bytes that one client may hold at these servers, and a message well below.
 const std::vector<std::string> kFewBytes{"--max-client-bytes", "64000000"};
 constexpr size_t kLargeBytes = 8 * kMB;
 // Every problem is queued for the arena.

@@ -29,7 +29,7 @@ class Wire {
   // False, and closed: the peer has closed it, or has taken nothing for some time.
   bool Send(std::string_view bytes);
 
-  // What has arrived, waiting for it at most this long. Empty: nothing has.
+  // Returns the bytes that have arrived, after waiting at most this long. Empty: none have.
   std::string Receive(int patience_ms);
 
  private:
@@ -53,7 +53,7 @@ enum FrameType : uint8_t {
 // A frame as RFC 9113 has it.
 std::string Frame(FrameType type, int flags, int stream, std::string_view payload);
 
-// What a connection begins with: the preface, and a setting of the window for each answer.
+// The beginning of a connection: the preface, and a setting of the window for each answer.
 std::string Preface(uint32_t receive_window);
 
 // The headers of a call, as literals [RFC 7541].

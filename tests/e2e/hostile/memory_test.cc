@@ -21,7 +21,7 @@ namespace sap::test::hostile {
 namespace {
 
 constexpr double kMiB = 1 << 20;
-// What the server takes with a first call, and what the allocator rounds up.
+// Memory that the server takes with a first call, and that the allocator rounds up.
 constexpr double kSlack_MB = 40;
 
 double Metric(const AttackedServer& server, const std::string& name) {

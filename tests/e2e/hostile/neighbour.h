@@ -32,7 +32,7 @@ class Neighbour {
   // The target has the neighbour's token.
   Neighbour(Target target, Language language);
 
-  // What it does again and again. Each returns what went wrong, or nothing.
+  // Calls that it repeats. Each returns an error, or nothing.
   using Visit = std::string (Neighbour::*)();
   std::string SolveSmall();       // on the thread that receives it
   std::string SolveByNewList();   // the same, as a new client with a list of servers

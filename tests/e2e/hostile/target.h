@@ -1,4 +1,4 @@
-// What an attacker knows of the server: where it is, and perhaps a token.
+// Knowledge of an attacker about the server: its address, and perhaps a token.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

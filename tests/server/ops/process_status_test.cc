@@ -1,4 +1,4 @@
-// What /proc and control groups say, written down here, and what this process sees of itself.
+// Contents of /proc and control groups, written down here, and of this process.
 #include "server/ops/process_status.h"
 
 #include <gtest/gtest.h>

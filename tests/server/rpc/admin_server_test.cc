@@ -79,7 +79,7 @@ class AdminServerTest : public testing::Test {
   std::unique_ptr<v1::AdminService::Stub> stub_;
 };
 
-// What somebody without a token could make the server hold.
+// Memory that somebody without a token could make the server hold.
 TEST_F(AdminServerTest, NothingIsInflatedAndReflectionIsNotOffered) {
   grpc::ClientContext context;
   Prepare(&context, kToken);

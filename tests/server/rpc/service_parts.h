@@ -1,4 +1,4 @@
-// What the calls of a service share, for tests that handle the events of completion queues
+// Parts that the calls of a service share, for tests that handle the events of completion queues
 // themselves.
 #pragma once
 

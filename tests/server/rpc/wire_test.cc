@@ -26,7 +26,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kDenormal = std::numeric_limits<double>::denorm_min();
 
-// What the schema allows in an array.
+// Values that the schema allows in an array.
 enum class Range {
   kFinite,
   kPositive,

@@ -84,7 +84,7 @@ class World {
     return static_cast<int>(std::ranges::count(items_, client, &Item::client));
   }
 
-  // What waits and runs, whatever the virtual times.
+  // Tasks that wait and run, whatever the virtual times.
   std::string State() const {
     std::array<std::string, kClients> tasks;
     for (const Item& item : items_) {

@@ -83,7 +83,7 @@ class SessionTest : public testing::Test {
     return response.solution();
   }
 
-  // What a step starts from: without an iteration an island keeps it.
+  // Returns the velocity that a step starts from: without an iteration an island keeps it.
   std::vector<double> GuessOf(v1::ContactProblem problem) {
     v1::SessionStep step = StepOf(problem);
     step.mutable_options()->set_max_iterations(0);

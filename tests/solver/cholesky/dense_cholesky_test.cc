@@ -49,7 +49,7 @@ TEST(DenseCholeskyTest, FactorsMultiplyToTheMatrix) {
         for (int k = 0; k < n; ++k) {
           sum += factor.UnitTriangular(i, k) * factor.UnitTriangular(j, k) / factor.entries(k, k);
         }
-        // What the certificate counts on.
+        // Bounds that the certificate relies on.
         const double bound = (n + 1) * kUnitRoundoff * std::sqrt(A(i, i) * A(j, j));
         ASSERT_LE(std::abs(static_cast<double>(sum - A(i, j))), 2 * bound) << n;
       }

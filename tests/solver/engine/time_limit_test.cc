@@ -16,7 +16,7 @@ CallLimits CallWithin(nanoseconds time) {
   return call;
 }
 
-// What a solve leaves of the time until the deadline.
+// Time that a solve leaves before the deadline.
 nanoseconds ReserveOf(nanoseconds time, nanoseconds answer_time = nanoseconds(0)) {
   const CallLimits call = CallWithin(time);
   return call.deadline - SolveDeadline(call, {.answer_time = answer_time});

@@ -1,4 +1,4 @@
-// What the inputs of the problem make of impulses and costs: the partial derivatives that Make
+// Derivatives of impulses and costs by the inputs of the problem: the partial derivatives that Make
 // visits, times those of SensitivityAt, against differences of Make and At.
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What holds of the law of every kind of constraint, whatever its formulas.
+// Properties of the law of every kind of constraint.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What contacts may have in addition to one coefficient of friction: general cones, targets,
-// adhesion, laws of Hunt & Crossley.
+// Contacts with more than one coefficient of friction: general cones, targets, adhesion, laws of
+// Hunt & Crossley.
 #include <gtest/gtest.h>
 
 #include <Eigen/Geometry>

@@ -43,7 +43,7 @@ class CountedBackend final : public Backend {
     done(info);
   }
 
-  // What a split does not ask for.
+  // Outputs that a split does not ask for.
   void SolveBatch(Problems, const SolveOptions&, Timeout, Where,
                   Done<std::vector<SolveOutcome>>) override {
     ADD_FAILURE();
