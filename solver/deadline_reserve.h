@@ -25,7 +25,7 @@ class DeadlineReserve {
     nanoseconds_.store(0, std::memory_order_relaxed);
   }
 
-  // The data of an island of so many contacts were gathered in this time.
+  // Notes that the data of an island with `contacts` contacts were gathered in `time`.
   void Gathered(int contacts, Duration time) {
     contacts_.fetch_add(contacts, std::memory_order_relaxed);
     nanoseconds_.fetch_add(time.count(), std::memory_order_relaxed);

@@ -95,7 +95,7 @@ void IslandSchedule::AddTasksBySize(int begin) {
   }
 }
 
-// Makes tasks of the islands from this position on, which ascend: each of so many trees or a few
+// Makes tasks of the islands from this position on, which ascend: each of `trees` trees or a few
 // more.
 void IslandSchedule::AddBlocks(const ConstraintGraph& graph, int begin, int trees) {
   const int count = static_cast<int>(island_.size());

@@ -91,9 +91,9 @@ class Client {
   Client& operator=(Client&&) noexcept;
 
   // With servers > 1 a scene of many large islands is solved on several servers at once: whole
-  // islands are dealt to so many shards, a call each, which an address list or a balancer spreads.
-  // Its answer has the bits of the undivided one; phases are timed as in the slowest shard. The
-  // scene stays whole where splitting would not pay, and in an embedded server. 0:
+  // islands are dealt to `servers` shards, a call each, which an address list or a balancer
+  // spreads. Its answer has the bits of the undivided one; phases are timed as in the slowest
+  // shard. The scene stays whole where splitting would not pay, and in an embedded server. 0:
   // kServersOfAddress.
   SolveOutcome Solve(const Problem& problem, const SolveOptions& options = {}, int servers = 1) {
     return Solve(ViewOf(problem), options, servers);

@@ -106,7 +106,7 @@ class Simulation:
 
 
 def simulate_embedded(bodies: int, steps: list[int]) -> list[Run]:
-    """The same simulations, each of so many steps, solved in their processes."""
+    """The same simulations, each of `steps` steps, solved in their processes."""
     runs = []
     with tempfile.TemporaryDirectory(prefix="sap-simulation-") as directory:
         for seed, count in enumerate(steps):

@@ -129,8 +129,8 @@ class ServerCall {
   // Continues the call; deletes it when it is complete. Do not use it afterwards.
   void Advance(Lock lock);
 
-  // Parses a message of so many bytes, which `parse` does with this call: here, or where long
-  // messages are. Does not hold the lock.
+  // Parses a message of this size by `parse`, called with this call: here, or where long messages
+  // are. Does not hold the lock.
   void Parse(size_t bytes, void (*parse)(void* call));
 
   bool cancelled() const { return cancelled_.load(std::memory_order_relaxed); }

@@ -114,7 +114,7 @@ struct JacobianBlock {
   Value* linear;
   Value* angular;  // null: none
 
-  // Row `row` of a law of so many rows.
+  // Row `row` of a law of `rows` rows.
   Value* row(int row, int rows, int dofs) const {
     return row < 3 ? linear + row * dofs : angular + (row - rows + 3) * dofs;
   }

@@ -188,7 +188,7 @@ class ColumnFours {
   // `list` has room for as many numbers as the block has columns.
   explicit ColumnFours(const int* list) : list_(list) {}
 
-  // Lists those of a block of so many rows that are not zero.
+  // Lists the columns of a block of `rows` rows that are not zero.
   static void Find(const double* J, int rows, int n, int* list) {
     int* end = list + 1;
     for (int first = 0; first < n; first += kColumns) {
@@ -323,9 +323,9 @@ inline void MultiplySymmetric(const Scalar* __restrict A, Size n, const Scalar* 
   }
 }
 
-// Calls body(scratch) with so many doubles, uninitialized and aligned to cache lines, for the work
-// on one tree: on the stack for small trees, kept by the thread for large ones (kKeptScratch), so
-// that a warm step allocates nothing. Not to be nested.
+// Calls body(scratch) with `doubles` doubles, uninitialized and aligned to cache lines, for the
+// work on one tree: on the stack for small trees, kept by the thread for large ones (kKeptScratch),
+// so that a warm step allocates nothing. Not to be nested.
 template <typename Body>
 inline void WithTreeScratch(size_t doubles, Body&& body) {
   if (doubles <= kStackScratch) {

@@ -43,8 +43,8 @@ struct LawArrays {
   using Directions = ConstraintArray<typename Law::DualDirection>;
 };
 
-// `Arrays`: the types of the arrays of v_c, gamma, G and s, those of another pool of so many rows
-// where the law takes its place.
+// `Arrays`: the types of the arrays of v_c, gamma, G and s; the types of another pool with as many
+// rows where the law replaces it.
 template <typename Law, typename Arrays = LawArrays<Law>>
 class LawArray {
  public:

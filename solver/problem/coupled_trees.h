@@ -51,7 +51,7 @@ class CoupledTrees {
   }
 
   void Clear();
-  // Takes pairs that are in range and sorted, of trees with so many dofs, and finds components.
+  // Takes pairs that are in range and sorted, and finds components. `dofs` is by tree.
   void Assign(std::span<const int32_t> a, std::span<const int32_t> b,
               std::span<const double> blocks, std::span<const int> dofs);
   // Plans the factorizations. Returns the bytes that they take.

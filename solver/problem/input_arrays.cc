@@ -13,7 +13,7 @@ int64_t CountAngular(const ContactProblemView::Law& law, int64_t contacts) {
   return count;
 }
 
-// Sets the sizes of one group with so many entries, of which so many have angular Jacobians.
+// Sets the sizes of one group with `entries` entries, `angular` of them with angular Jacobians.
 template <typename Sizes, typename Arrays>
 void SetSizes(int64_t entries, int64_t angular, const Arrays& arrays, Sizes* sizes) {
   Sizes::ForEach(

@@ -6,7 +6,7 @@
 namespace sap {
 namespace {
 
-// Selects rows `entries` of an array of `count` rows with so many values each. An array of
+// Selects rows `entries` of an array of `count` rows with `per_entry` values each. An array of
 // another length is absent, or one that the solver does not read.
 template <typename Value>
 std::vector<Value> Pick(std::span<const Value> values, size_t count, int per_entry,

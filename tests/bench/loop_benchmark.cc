@@ -2,8 +2,8 @@
 //
 //   loop_benchmark [--threads N...] [--loops N]
 //
-// Loops of so many indices per thread, each of the same work, on so many threads: prints how much
-// longer a loop takes than its work divided by the threads, the least mean of several rounds. Work
+// Loops with the same work per index and equally many indices per thread: prints how much longer a
+// loop takes than its work divided by the threads, the least mean of several rounds. Work
 // and cores are those of one process that has the machine for itself.
 #include <CLI/CLI.hpp>
 #include <algorithm>

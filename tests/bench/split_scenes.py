@@ -2,7 +2,7 @@
 
     split_scenes.py [SERVERS [THREADS]]
 
-starts that many sap-servers (2) on this machine, with so many threads each (1), and prints for
+starts that many sap-servers (2) on this machine, with THREADS threads each (1), and prints for
 scenes of bins, each an island, the time of a call, whole and split, as medians over calls in turn.
 Needs sap-server ($SAP_SERVER) and the C libraries ($SAP_LIBRARY), as tests/python.sh does. All
 servers and the client share the processors of this machine: with more threads in all than

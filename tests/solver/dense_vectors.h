@@ -6,7 +6,7 @@
 
 namespace sap::test {
 
-// The row of six for a row of a contact of a pool with so many rows.
+// The row of six for a row of a contact of a pool with num_rows rows.
 inline int DenseRowOf(int row, int num_rows) { return num_rows == 4 && row == 3 ? 5 : row; }
 
 inline VectorL ToDense(const ContactVector<double>& vector) {

@@ -91,7 +91,7 @@ TEST(SweptSolveTest, ABudgetBelowTheTimeToPlanStillBringsTheAnswerNearer) {
   EXPECT_LE(gap, 0.5 * first_gap);
 }
 
-// An island that a deadline left without a plan is the iterate of so many sweeps.
+// An island that a deadline left without a plan is the iterate of its number of sweeps.
 TEST(SweptSolveTest, ACutSolveIsTheIterateOfItsSweeps) {
   const ContactProblem problem = Checked(HeapsBeforeAPile(2, 60));
   int swept = 0;

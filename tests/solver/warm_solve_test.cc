@@ -225,7 +225,7 @@ TEST(StoppedSolveTest, LeavesNothingBehindForTheNextSolve) {
   }
 }
 
-// Whenever the deadline passes, what is returned is the iterate of so many iterations.
+// Whenever the deadline passes, the answer is the iterate of its number of iterations.
 TEST(StoppedSolveTest, AtAnyDeadlineReturnsAnIterateWithItsCertificate) {
   const ContactProblem problem = Checked(test::RandomBodiesInContact(3, 40, 200));
   Solver solver(nullptr);

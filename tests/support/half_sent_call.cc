@@ -20,7 +20,7 @@ std::string Frame(FrameType type, uint8_t flags, uint32_t stream, const std::str
          static_cast<char>(flags) + BigEndian(stream, 4) + payload;
 }
 
-// Prefix of a message of so many bytes, not compressed.
+// Prefix of a message of `bytes` bytes, not compressed.
 std::string Prefix(uint32_t bytes) { return BigEndian(0, 1).append(BigEndian(bytes, 4)); }
 
 // HPACK: a literal that is not indexed, with a name of its own.

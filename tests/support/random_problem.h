@@ -50,7 +50,7 @@ ProblemArrays BodiesOnATable(int bodies);
 // and along two diagonals, those of the lowest layer with the ground.
 ProblemArrays BlockOfBodies(int side);
 
-// Heaps of seven boxes, and after them a pile: one island of so many bodies.
+// Heaps of seven boxes, and after them a pile: one island of `bodies` bodies.
 ProblemArrays HeapsBeforeAPile(int heaps, int bodies);
 
 }  // namespace sap::test

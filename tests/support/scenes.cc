@@ -58,7 +58,7 @@ MixedMembers AddMixedMembers(ProblemBuilder* builder) {
 // Deterministic numbers in [-1, 1] without a pattern that a solver could profit from.
 double Scatter(int i) { return std::sin(12.9898 * i + 4.1414 * i * i); }
 
-// Center of sphere s in a block with so many along each edge, standing on the floor z = 0.
+// Center of sphere s in a block with `count` along each edge, standing on the floor z = 0.
 std::array<double, 3> Center(int s, int count, double spacing) {
   return {spacing * (s % count), spacing * (s / count % count),
           spacing * (s / (count * count)) + spacing / 2};

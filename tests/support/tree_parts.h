@@ -7,8 +7,9 @@
 
 namespace sap::test {
 
-// Cuts every tree into parts of so many dofs, in turn, the last of what is left. Velocities keep
-// their order; contacts name their trees in `parts`. The problem must not have a rule LOAD_PATH.
+// Cuts every tree into parts of `sizes` dofs, in turn, the last of the dofs that are left.
+// Velocities keep their order; contacts name their trees in `parts`. The problem must not have a
+// rule LOAD_PATH.
 ProblemArrays InParts(const ProblemArrays& whole, const std::vector<int>& sizes);
 
 }  // namespace sap::test

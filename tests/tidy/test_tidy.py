@@ -243,6 +243,8 @@ class ProseTest(unittest.TestCase):
         self.assertEqual(self.found("a.sh", "f  # from the begin on\n"), [(1, "from the begin")])
         self.assertEqual(self.found("a.inc", "// Made\n// anew for who\n// asks.\n"),
                          [(1, "anew"), (1, "for who")])
+        self.assertEqual(self.found("a.c", "// A message of so\n// many bytes.\n"),
+                         [(1, "of so many")])
         self.assertEqual(self.found("a.rs", "// In the\n// place of it.\n"),
                          [(1, "In the place of")])
 

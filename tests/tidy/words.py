@@ -57,6 +57,7 @@ BANNED_PHRASES = (
     (r"\b(of|from) (above|below)\b(?= *($|[.,;:)]|and\b))", "above; below"),
     (r"\bfrom the begin\b|\bthe begin of\b", "the beginning"),
     (r"\banew\b", "again"),
+    (r"\b(of|with|for|to|each|takes) so many\b(?! that)", "name the number: 'of `rows` rows'"),
     (r"\bin the place of\b", "in place of, instead of"),
     (r"\b(by|for|of) who\b", "name them: clients, callers"),
     (r"\w+ excepted\b|\bfor want of\b", "except for; without"),

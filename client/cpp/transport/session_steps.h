@@ -42,9 +42,9 @@ class SessionSteps {
   // Gives it the last place in the row.
   void Add(Step step) { unanswered_.push_back(std::move(step)); }
 
-  // The next step to write to a stream that takes so many unanswered ones; null: there is none. On
-  // a stream that does not know the last velocities only one is written, until a step is solved:
-  // where it fails, the next one needs the guess.
+  // The next step to write to a stream that takes at most `max_in_flight` unanswered ones; null:
+  // there is none. On a stream that does not know the last velocities only one is written, until a
+  // step is solved: where it fails, the next one needs the guess.
   const grpc::ByteBuffer* Next(int max_in_flight);
   void MarkWritten() { ++written_; }
 

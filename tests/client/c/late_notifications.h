@@ -11,7 +11,8 @@
 
 namespace sap::test {
 
-// How many of so many calls wrote to the descriptor that was opened next, in place of theirs.
+// Returns how many of `calls` calls wrote to the descriptor that was opened next, in place of
+// theirs.
 inline int LateNotifications(const Client& client, const sap_problem& problem, int calls) {
   const Answer answer;
   int late = 0;

@@ -17,7 +17,7 @@ namespace sap::test::hostile {
 
 grpc::ByteBuffer ToBuffer(const std::string& bytes);
 
-// A message with one string of so many bytes, all of which share a megabyte here.
+// A message with one string of `bytes` bytes, all of which share a megabyte here.
 grpc::ByteBuffer HugeString(int field, size_t bytes);
 
 // A call with one message, whose answer is not read, until it is destroyed.

@@ -63,7 +63,7 @@ std::string CallHeaders(const Target& target, std::string_view method,
 // A header as a literal; the value has less than 16 kB.
 std::string Header(std::string_view name, std::string_view value);
 
-// The prefix of a message of so many bytes.
+// The prefix of a message of `length` bytes.
 std::string MessagePrefix(size_t length, bool compressed = false);
 
 class Http2Connection {

@@ -131,7 +131,7 @@ TEST(HessianTest, DenseStepIsThatOfTheDerivativeOfTheGradient) {
   }
 }
 
-// Trees of so many degrees of freedom, each but the first in contact with it.
+// Trees with these degrees of freedom, each but the first in contact with it.
 ProblemArrays TreesOnTheFirst(const std::vector<int>& dofs) {
   ProblemArrays arrays;
   for (const int n : dofs) {

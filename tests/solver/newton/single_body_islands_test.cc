@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kDofs = 6;
 
-// One body with so many contacts with the world.
+// One body with `contacts` contacts with the world.
 ProblemArrays SingleBody(uint64_t seed, int contacts) {
   return RandomTreesInContact(
       seed,

@@ -103,7 +103,7 @@ class Client:
             timeout: Deadline of the call [s].
             split: Whether a scene of many large islands is solved on several servers at once: whole
                 islands are dealt to as many shards, a call each, as the client's address has
-                servers, or, for a number, to so many, as behind a balancer. The solution has the
+                servers, or to the given number, as behind a balancer. The solution has the
                 bits of the undivided one; its phases are timed as in the slowest shard. The scene
                 stays whole where splitting would not pay, and in an embedded solver.
         """

@@ -7,7 +7,7 @@ import sap_islands as sap
 
 
 def stacks(count: int, height: int) -> sap.Problem:
-    """So many islands of so many bodies, each ball on four points of the one below."""
+    """`count` islands of `height` bodies, each ball on four points of the one below."""
     level = np.tile(np.arange(height), count)
     x = np.repeat(np.arange(count, dtype=float), height)
     zeros = np.zeros(count * height)

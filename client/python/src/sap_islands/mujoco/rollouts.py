@@ -344,7 +344,7 @@ def _check_sizes(models: Sequence[mujoco.MjModel], control_spec: int) -> None:
 
 
 def _shaped(values: ArrayLike, dimensions: int, size: int, name: str) -> FloatArray:
-    """The values as an array of so many dimensions, the last of a given size."""
+    """The values as an array of these dimensions, the last of a given size."""
     array = np.asarray(values, float)
     if array.ndim > dimensions or array.shape[-1:] != (size,):
         message = f"{name} has the shape {list(array.shape)}; its last dimension must be {size}"

@@ -209,7 +209,7 @@ class _Court:
         del self._found[_MAX_WORST:]
 
     def verdict(self, diagnose: int, directory: Path | None) -> Verdict:
-        """The verdict, with the causes of so many states; writes files of the worst."""
+        """The verdict, with the causes of `diagnose` states; writes files of the worst."""
         self._keep_the_worst()
         self._found.sort(key=lambda found: -found.judgment.error)
         worst = [self._describe(found) for found in self._found]
