@@ -98,6 +98,7 @@ void SolveRun::Resize() {
   PrepareSolution(problem_, state_.graph, &solution_);
   if (stop_.Cancelled()) return;  // no island will use the rest
   state_.model.Resize(problem_, state_.graph, options_.coulomb.has_value());
+  if (options_.rest) state_.model.ResizeRest(problem_, state_.graph);
   ResizeWorkspace();
 }
 
@@ -190,7 +191,7 @@ void SolveRun::SolveSingleBodiesAt(int begin, int end, Clock::time_point start) 
   for (const int island : islands) {
     StartReport(island);
     if (into_model) GatherModel(island);
-    if (!stop_.Cancelled()) GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
+    GatherVelocities(island);
   }
   if (!stop_.Cancelled()) {
     state_.model.GatherSingleBodies(problem_, state_.graph, islands, into_model, &bodies);
@@ -262,7 +263,14 @@ void SolveRun::GatherModel(int island) {
 void SolveRun::GatherIsland(int island) {
   StartReport(island);
   GatherModel(island);
-  if (!stop_.Cancelled()) GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
+  GatherVelocities(island);
+}
+
+// The guess of an island, and its velocity at the beginning of the step where that is asked for.
+void SolveRun::GatherVelocities(int island) {
+  if (stop_.Cancelled()) return;
+  GatherGuess(problem_, state_.graph, island, &state_.workspace.data.v);
+  if (options_.rest) state_.model.GatherRest(problem_, state_.graph, island);
 }
 
 void SolveRun::ScatterIsland(int island) {
@@ -276,7 +284,8 @@ void SolveRun::ScatterIsland(int island) {
               .iterations = report.iterations,
               .factorizations = report.factorizations,
               .momentum_residual = kInfinity,
-              .optimality_gap_bound = kInfinity};
+              .optimality_gap_bound = kInfinity,
+              .rest_drift = options_.rest ? kInfinity : report.rest_drift};
     ScatterGuess(problem_, state_.graph, island, &solution_);
   }
   report.dofs = view.range().num_velocities();

@@ -108,6 +108,7 @@ class SolveRun {
   void StartReport(int island);
   void GatherModel(int island);
   void GatherIsland(int island);
+  void GatherVelocities(int island);
   void ScatterIsland(int island);
   StopToken StopOfIterations(int begin, int end, Clock::time_point start);
   Clock::duration TimeAfterIterations(int position) const;

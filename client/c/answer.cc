@@ -198,6 +198,8 @@ void AnswerContent::SetIslands() {
   const bool with_coulomb = HasCoulombReports(solution.islands);
   coulomb_rounds_.resize(with_coulomb ? count : 0);
   coulomb_defect_.resize(with_coulomb ? count : 0);
+  const bool with_rest = HasRestReports(solution.islands);
+  rest_drift_.resize(with_rest ? count : 0);
   swept_.clear();
   for (size_t i = 0; i < count; ++i) {
     const IslandReport& island = solution.islands[i];
@@ -212,6 +214,7 @@ void AnswerContent::SetIslands() {
     rows_[i] = static_cast<uint32_t>(island.rows);
     solve_time_s_[i] = island.solve_time_s;
     cost_[i] = island.cost;
+    if (with_rest) rest_drift_[i] = island.rest_drift;
     if (!with_coulomb) continue;
     coulomb_rounds_[i] = static_cast<uint32_t>(island.coulomb_rounds);
     coulomb_defect_[i] = island.coulomb_defect;
@@ -229,7 +232,8 @@ void AnswerContent::SetIslands() {
                      .swept = ArrayOf(swept_),
                      .cost = ArrayOf(cost_),
                      .coulomb_rounds = ArrayOf(coulomb_rounds_),
-                     .coulomb_defect = ArrayOf(coulomb_defect_)};
+                     .coulomb_defect = ArrayOf(coulomb_defect_),
+                     .rest_drift = ArrayOf(rest_drift_)};
 }
 
 void AnswerContent::SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,

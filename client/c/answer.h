@@ -49,9 +49,10 @@ class AnswerContent;
 struct RecordStructs {
   std::string version, instruction_set;
   ProblemStructs problem;
-  double relative_tolerance, absolute_speed_tolerance, time_budget_s, coulomb_tolerance;
+  double relative_tolerance, absolute_speed_tolerance, time_budget_s, coulomb_tolerance, horizon;
   uint32_t max_iterations, max_rounds;
   sap_coulomb_friction coulomb;
+  sap_rest rest;
   std::vector<std::string> mask_texts;
   std::vector<const char*> response_mask;
   sap_options options;
@@ -127,8 +128,7 @@ class AnswerContent {
   std::vector<uint32_t> iterations_, factorizations_, dofs_, contacts_, rows_, swept_;
   std::vector<uint32_t> coulomb_rounds_;
   std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
-  std::vector<double> coulomb_defect_;
-
+  std::vector<double> coulomb_defect_, rest_drift_;
   bool forecast_found_{false};
   sap_forecast forecast_struct_{};
 

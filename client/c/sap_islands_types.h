@@ -73,7 +73,7 @@ typedef struct sap_trees {
   sap_doubles free_motion_velocity;  // [sum n_t] v* [m/s, rad/s]
   sap_doubles guess_velocity;        // [sum n_t] or empty
   sap_uint32s tree_id;               // [T] or empty; sessions match trees by it
-  sap_doubles initial_velocity;      // [sum n_t], empty unless the rule is LOAD_PATH
+  sap_doubles initial_velocity;      // [sum n_t], for LOAD_PATH and rest, or empty
   sap_int32s coupled_a;              // [K] pairs of coupled trees a > b, ascending
   sap_int32s coupled_b;              // [K]
   sap_doubles coupling_block;        // [sum n_a n_b] A_ab of each pair, row-major blocks
@@ -88,7 +88,7 @@ typedef struct sap_bodies {
   sap_doubles free_motion_velocity;  // [6 B] (v of the center of mass, angular velocity)
   sap_doubles guess_velocity;        // [6 B] or empty
   sap_uint32s body_id;               // [B] or empty
-  sap_doubles initial_velocity;      // [6 B], empty unless the rule is LOAD_PATH
+  sap_doubles initial_velocity;      // [6 B], for LOAD_PATH and rest, or empty
 } sap_bodies;
 
 // Parameters of the contacts whose `law` is one of Hunt & Crossley; arrays over all contacts of the
@@ -212,6 +212,12 @@ typedef struct sap_coulomb_friction {
   const double* tolerance;     // in [0, 1) (relative_tolerance)
 } sap_coulomb_friction;
 
+// A bound on how far islands move if nothing around them changes. NULL: the default in parentheses.
+typedef struct sap_rest {
+  size_t struct_size;
+  const double* horizon;  // finite, > 0 [s] (1)
+} sap_rest;
+
 // NULL and 0: the default in parentheses. NULL in place of the struct: all defaults.
 typedef struct sap_options {
   size_t struct_size;
@@ -226,6 +232,7 @@ typedef struct sap_options {
   const char* const* response_mask;        // their names (all)
   int32_t priority;                        // SAP_PRIORITY_* among what waits at a server (NORMAL)
   const sap_coulomb_friction* coulomb;     // exact Coulomb friction (the convex model)
+  const sap_rest* rest;                    // asks for rest_drift, needs initial_velocity (none)
 } sap_options;
 
 typedef struct sap_stop sap_stop;
@@ -277,8 +284,8 @@ enum {
   SAP_ISLAND_COULOMB_LIMIT = 7
 };
 
-// Arrays over the islands, all of the same length but `swept`, which lists islands, and the last
-// two, which are empty without exact Coulomb friction.
+// Arrays over the islands, all of the same length but `swept`, which lists islands, those of exact
+// Coulomb friction, which are empty without it, and `rest_drift`, which is empty unless asked for.
 typedef struct sap_island_reports {
   size_t struct_size;
   sap_int32s status;  // SAP_ISLAND_*
@@ -294,6 +301,7 @@ typedef struct sap_island_reports {
   sap_doubles cost;  // J
   sap_uint32s coulomb_rounds;
   sap_doubles coulomb_defect;  // kg^1/2 m/s
+  sap_doubles rest_drift;      // m; of articulated trees the unit of each degree of freedom
 } sap_island_reports;
 
 typedef struct sap_solution {

@@ -273,6 +273,11 @@ Read<sap_coulomb_friction> TakeCoulomb(const sap_coulomb_friction* coulomb) {
   return reader.Result(reader.Take(coulomb, "options.coulomb."));
 }
 
+Read<sap_rest> TakeRest(const sap_rest* rest) {
+  StructReader reader;
+  return reader.Result(reader.Take(rest, "options.rest."));
+}
+
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance) {
   const auto taken = TakeOptions(options);
   if (!taken) return tl::unexpected(taken.error());
@@ -286,6 +291,11 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
     CoulombFriction& friction = given.solver.coulomb.emplace();
     if (coulomb->max_rounds != nullptr) friction.max_rounds = *coulomb->max_rounds;
     if (coulomb->tolerance != nullptr) friction.tolerance = *coulomb->tolerance;
+  }
+  if (taken->rest != nullptr) {
+    const auto rest = TakeRest(taken->rest);
+    if (!rest) return tl::unexpected(rest.error());
+    SetIfGiven(rest->horizon, &given.solver.rest.emplace().horizon);
   }
   if (const auto checked = CheckOptions(given.solver); !checked) {
     return tl::unexpected(checked.error());
@@ -383,8 +393,9 @@ Read<GivenSolution> ReadSolution(const sap_solution* solution) {
         &Islands::rows, &Islands::swept, &Islands::coulomb_rounds}) {
     reader.Span(islands, islands.*array, "islands", "");
   }
-  for (const auto array : {&Islands::momentum_residual, &Islands::optimality_gap_bound,
-                           &Islands::solve_time_s, &Islands::cost, &Islands::coulomb_defect}) {
+  for (const auto array :
+       {&Islands::momentum_residual, &Islands::optimality_gap_bound, &Islands::solve_time_s,
+        &Islands::cost, &Islands::coulomb_defect, &Islands::rest_drift}) {
     reader.Span(islands, islands.*array, "islands", "");
   }
   reader.Span(islands, islands.status, "islands", "");

@@ -50,6 +50,7 @@ struct GivenOptions {
 // The struct in the size that this library knows, unchecked; null: the empty one.
 Read<sap_options> TakeOptions(const sap_options* options);
 Read<sap_coulomb_friction> TakeCoulomb(const sap_coulomb_friction* coulomb);
+Read<sap_rest> TakeRest(const sap_rest* rest);
 
 // Null: the defaults.
 Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);

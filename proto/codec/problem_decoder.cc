@@ -133,6 +133,10 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& m
     settings.solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
   }
   if (message.has_coulomb()) settings.solver.coulomb = DecodeCoulomb(message.coulomb());
+  if (message.has_rest()) {
+    Rest& rest = settings.solver.rest.emplace();
+    if (message.rest().has_horizon()) rest.horizon = message.rest().horizon();
+  }
   if (const auto checked = CheckOptions(settings.solver); !checked) {
     return RefuseField(checked.error());
   }

@@ -52,6 +52,8 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
     message->mutable_coulomb_rounds()->Reserve(count);
     message->mutable_coulomb_defect()->Reserve(count);
   }
+  const bool with_rest = HasRestReports(islands);
+  if (with_rest) message->mutable_rest_drift()->Reserve(count);
   for (int i = 0; i < count; ++i) {
     const IslandReport& island = islands[i];
     if (island.swept) message->add_swept(i);
@@ -65,6 +67,7 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
     message->add_solve_time_s(island.solve_time_s);
     message->add_rows(island.rows);
     message->add_cost(island.cost);
+    if (with_rest) message->add_rest_drift(island.rest_drift);
     if (!with_coulomb) continue;
     message->add_coulomb_rounds(island.coulomb_rounds);
     message->add_coulomb_defect(island.coulomb_defect);

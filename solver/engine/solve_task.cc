@@ -33,6 +33,13 @@ EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, cons
     return RefuseField("options.coulomb",
                        "is given; there are derivatives of the convex model alone");
   }
+  if (options.rest) {
+    if (const char* field = problem_.MissingInitialVelocity(); field != nullptr) {
+      return RefuseField(field,
+                         "is empty; options.rest needs the velocities at the beginning of the "
+                         "step of all that constraints touch");
+    }
+  }
   const StopToken stop = StopTokenFor(call, limits);
   const auto solve = [&]() -> tl::expected<void, MemoryLimitExceeded> {
     if (!derivatives_) return solver->Solve(problem_, options, stop, solution);

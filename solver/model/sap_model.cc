@@ -1,6 +1,7 @@
 #include "solver/model/sap_model.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "solver/cholesky/power_of_two.h"
 #include "solver/model/scaled_tree.h"
@@ -32,6 +33,25 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
   if (graph.rows(ConstraintKind::kBilateralRow).num_rows() > 0) {
     Q_.Reserve(matrices);
     Q_blocks_.Reserve(graph.block_size());
+  }
+}
+
+void SapModel::ResizeRest(const ContactProblem& problem, const ConstraintGraph& graph) {
+  rest_.time_step = problem.time_step();
+  rest_.first_body = problem.first_body();
+  rest_.v_0.resize(graph.velocity_start().back());
+}
+
+void SapModel::GatherRest(const ContactProblem& problem, const ConstraintGraph& graph, int island) {
+  const IslandRange& range = graph.island_ranges()[island];
+  for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
+    double* to = rest_.v_0.data() + graph.velocity_start()[slot];
+    const int from = problem.velocity_start()[graph.islands().tree_of_slot()[slot]];
+    if (problem.v_0().empty()) {
+      std::fill_n(to, graph.dofs()[slot], std::numeric_limits<double>::quiet_NaN());
+    } else {
+      std::copy_n(problem.v_0().data() + from, graph.dofs()[slot], to);
+    }
   }
 }
 

@@ -36,6 +36,15 @@ struct IslandConstants {
   bool representable{true};  // false: a constant of a tree or constraint left the range of doubles
 };
 
+// Inputs of the certificate of rest alone (GatherRest).
+struct RestConstants {
+  double time_step{0};
+  int first_body{0};        // of the problem: trees from this one on are rigid bodies
+  std::vector<double> v_0;  // velocity at the beginning of the step, or not numbers
+
+  size_t storage_bytes() const { return StorageBytes(v_0); }
+};
+
 // Arrays over all islands. Storage only grows; islands are filled independently of each other, also
 // concurrently.
 class SapModel {
@@ -43,6 +52,8 @@ class SapModel {
   // Makes room for every island of the graph, with `coulomb` for the laws of their rounds too.
   // Problem and graph must outlive the model's use.
   void Resize(const ContactProblem& problem, const ConstraintGraph& graph, bool coulomb = false);
+  // Makes room for GatherRest.
+  void ResizeRest(const ContactProblem& problem, const ConstraintGraph& graph);
 
   // Fills the ranges of one island, a large one with the threads of the arena (may be null). A
   // cancelled call leaves them half filled.
@@ -55,6 +66,9 @@ class SapModel {
   // the rule kLoadPath asks for.
   void GatherSingleBodies(const ContactProblem& problem, const ConstraintGraph& graph,
                           std::span<const int> islands, bool gathered, SingleBodies* bodies);
+
+  // Fills what `rest` has of one island. Requires ResizeRest.
+  void GatherRest(const ContactProblem& problem, const ConstraintGraph& graph, int island);
 
   const IslandConstants& constants(int island) const { return constants_[island]; }
   const double* A(const ConstraintGraph& graph, int slot) const {
@@ -77,6 +91,11 @@ class SapModel {
   std::span<const double> v_star() const { return v_star_; }
   // The factors of A of coupled trees, in the unit of mass of the problem.
   const CoupledTrees& coupled_trees() const { return *coupled_trees_; }
+  const RestConstants& rest() const { return rest_; }
+  // Whether a tree is a rigid body. Of the certificate of rest alone.
+  bool IsBody(const ConstraintGraph& graph, int slot) const {
+    return graph.islands().tree_of_slot()[slot] >= rest_.first_body;
+  }
   // Whether A has blocks between this tree and others.
   bool IsCoupled(const ConstraintGraph& graph, int slot) const {
     return coupled_trees_->component_of(graph.islands().tree_of_slot()[slot]) >= 0;
@@ -102,7 +121,7 @@ class SapModel {
   }
   size_t storage_bytes() const {
     return StorageBytes(pools, load_paths, w, constants_, A_, A_blocks_, A_factor_, row_ends_, D_,
-                        v_star_, Q_, Q_blocks_);
+                        v_star_, rest_, Q_, Q_blocks_);
   }
 
   PerPool<std::type_identity_t> pools;  // laws and Jacobians
@@ -132,6 +151,7 @@ class SapModel {
   std::vector<int> row_ends_;  // per velocity
   std::vector<double> D_;
   std::vector<double> v_star_;
+  RestConstants rest_;
   GrowingBuffer<double> Q_;
   GrowingBuffer<double> Q_blocks_;
 };

@@ -83,15 +83,17 @@ void ForCoupledTrees(const IslandView& view, int slot, Body&& body) {
   }
 }
 
-// MomentumErrors of a tree, the products with those coupled with it included.
-double CoupledMomentumErrors(const IslandView& view, const SapData& data, int slot, int n,
-                             double* error) {
+}  // namespace
+
+double CoupledMomentumErrors(const IslandView& view, const SapData& data,
+                             std::span<const double> from, int slot, double* error) {
+  const int n = view.graph.dofs()[slot];
   const int start = view.graph.velocity_start()[slot];
   const double* A = view.model.A(view.graph, slot);
   int terms = n + 4;
   ForCoupledTrees(view, slot, [&](const auto&, int, int dofs) { terms += dofs; });
   const auto size = [&](int i) {
-    return terms * kUnitRoundoff * (std::abs(data.v[i]) + std::abs(view.model.v_star()[i]));
+    return terms * kUnitRoundoff * (std::abs(data.v[i]) + std::abs(from[i]));
   };
   for (int i = 0; i < n; ++i) error[i] = 0;
   for (int k = 0; k < n; ++k) {
@@ -104,10 +106,12 @@ double CoupledMomentumErrors(const IslandView& view, const SapData& data, int sl
   });
   double cost_error = 0;
   for (int i = 0; i < n; ++i) {
-    cost_error += std::abs(data.v[start + i] - view.model.v_star()[start + i]) * error[i];
+    cost_error += std::abs(data.v[start + i] - from[start + i]) * error[i];
   }
   return cost_error;
 }
+
+namespace {
 
 // A sign from the number of a velocity and a lane.
 double Sign(uint64_t number) {
@@ -153,18 +157,6 @@ const ComponentNorms& NormsOfComponent(const IslandView& view, int component, co
   return norms;
 }
 
-// Calls body(component) for the components of coupled trees in the island.
-template <typename View, typename Body>
-void ForComponents(const View& view, Body&& body) {
-  if (!view.coupled()) return;
-  const CoupledTrees& trees = view.model.coupled_trees();
-  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
-    const int tree = view.graph.islands().tree_of_slot()[slot];
-    const int component = trees.component_of(tree);
-    if (component >= 0 && trees.trees_of(component).front() == tree) body(component);
-  }
-}
-
 // Adds what the trees of a component have of the certificate, with their errors known.
 void AddComponent(const IslandView& view, const SapScratch& scratch, int component,
                   const StopToken& stop, SapData* data, CertificateSums<double>* sums) {
@@ -187,15 +179,15 @@ void AddComponent(const IslandView& view, const SapScratch& scratch, int compone
   sums->error2 += inflation * trace * error2;
 }
 
-// Adds what one slot has of the certificate.
+// Adds what one slot has of the certificate. `inverse_diagonal`: by velocity, or null.
 template <typename View, typename Size>
 void AddSlot(const View& view, const SapData& data, int slot, Size n, const StopToken& stop,
-             SapScratch* errors, CertificateSums<double>* sums) {
+             SapScratch* errors, double* inverse_diagonal, CertificateSums<double>* sums) {
   const ConstraintGraph& graph = view.graph;
   const int start = graph.velocity_start()[slot];
   if (view.coupled() && view.model.IsCoupled(graph, slot)) {
     double* error = errors->errors.data() + start;
-    sums->cost_error += CoupledMomentumErrors(view, data, slot, n, error);
+    sums->cost_error += CoupledMomentumErrors(view, data, view.model.v_star(), slot, error);
     AddImpulseErrors(view, data, *errors, slot, n, error);
     return;  // AddComponent has the norms
   }
@@ -207,7 +199,8 @@ void AddSlot(const View& view, const SapData& data, int slot, Size n, const Stop
         MomentumErrors(tree, data.v.data() + start, view.model.v_star().data() + start, error);
     AddImpulseErrors(view, data, *errors, slot, n, error);
     AddDualNorms(tree, data.gradient.data() + start, error, stop,
-                 reinterpret_cast<Lanes4*>(scratch), sums);
+                 reinterpret_cast<Lanes4*>(scratch), sums,
+                 inverse_diagonal != nullptr ? inverse_diagonal + start : nullptr);
   });
 }
 
@@ -233,7 +226,9 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
 
 template <typename View>
 double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
-                          SapScratch* scratch) {
+                          SapScratch* scratch, double* gradient_error) {
+  double* const inverse_diagonal =
+      gradient_error != nullptr ? scratch->inverse_diagonal.data() : nullptr;
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   CertificateSums<double> sums;
@@ -253,8 +248,9 @@ double OptimalityGapBound(const View& view, double cost, const StopToken& stop, 
               CertificateSums<double> part;
               if (stop.Cancelled()) return part;
               for (int slot = begin; slot < end; ++slot) {
-                ForTreeSize(graph.dofs()[slot],
-                            [&](auto n) { AddSlot(view, *data, slot, n, stop, scratch, &part); });
+                ForTreeSize(graph.dofs()[slot], [&](auto n) {
+                  AddSlot(view, *data, slot, n, stop, scratch, inverse_diagonal, &part);
+                });
               }
               return part;
             });
@@ -262,13 +258,14 @@ double OptimalityGapBound(const View& view, double cost, const StopToken& stop, 
     if (!stop.Cancelled()) AddComponent(view, *scratch, component, stop, data, &sums);
   });
   if (!view.constants().representable) sums.cost_error = kInfinity;
+  if (gradient_error != nullptr) *gradient_error = std::sqrt(sums.error2);
   const double bound = GapBound(sums, cost, terms);
   return std::isfinite(bound) ? bound : kInfinity;
 }
 
 template double OptimalityGapBound(const IslandView&, double, const StopToken&, SapData*,
-                                   SapScratch*);
+                                   SapScratch*, double*);
 template double OptimalityGapBound(const FewRowsView&, double, const StopToken&, SapData*,
-                                   SapScratch*);
+                                   SapScratch*, double*);
 
 }  // namespace sap

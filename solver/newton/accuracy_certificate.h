@@ -21,6 +21,8 @@
 // well. The smaller one is taken.
 #pragma once
 
+#include <span>
+
 #include "solver/newton/sap_data.h"
 
 namespace sap {
@@ -29,6 +31,11 @@ namespace sap {
 // estimate in sixteen is less than an eighth.
 inline constexpr double kTraceMargin = 8;
 
+// error := bounds on the rounding errors of A (v - from) of a coupled tree, the products with those
+// coupled with it included. Returns that of their share of 1/2 |v - from|_A^2.
+double CoupledMomentumErrors(const IslandView& view, const SapData& data,
+                             std::span<const double> from, int slot, double* error);
+
 // |grad l|_{A^-1} at the v at which `data` was evaluated last, rounding errors not allowed for.
 // What is found of coupled trees is kept in `data`.
 double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* data);
@@ -36,8 +43,11 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
 // Bound on l(v) - min l [J, in the island's unit of mass] at the v at which `data` was evaluated
 // last, with that cost. Infinite where the numbers are not finite, or A is too ill-conditioned for
 // any bound. Means nothing after a cancellation.
+//
+// Where the certificate of rest follows, `gradient_error` is not null: the bound on |e|_{A^-1} is
+// put there, and (A^-1)_jj of trees that are not coupled into scratch->inverse_diagonal.
 template <typename View>
 double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
-                          SapScratch* scratch);
+                          SapScratch* scratch, double* gradient_error = nullptr);
 
 }  // namespace sap

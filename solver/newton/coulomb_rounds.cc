@@ -287,6 +287,7 @@ class CoulombRounds {
     if (!Converged() && !(residual_ <= best_residual_)) GoBackTo(workspace_.v_best);
     report_.status = Converged() ? SolveStatus::kConverged : status;
     ReportIterate(norms_, kUnknown, view_.constants().mass_unit, &report_);
+    if (options_.rest) report_.rest_drift = kUnknown;  // steps of the exact law are no contraction
     report_.coulomb_defect = Defect();
     const bool is_limit = report_.status == SolveStatus::kCoulombLimit ||
                           report_.status == SolveStatus::kIterationLimit;

@@ -53,11 +53,19 @@ inline Scalar SumOverColumns(const Lanes4& columns) {
   }
 }
 
+// Entries k, k + 1, ... of n, one per lane.
+inline void StoreDiagonal(const Lanes4& entries, int k, int n, double* diagonal) {
+  for (int lane = 0; lane < kNumLanes<double> && k + lane < n; ++lane) {
+    diagonal[k + lane] = entries[lane];
+  }
+}
+
 // MultiplyAbsoluteInverse by U of a large tree. Only those rows are worked on in which four columns
 // of U^-1 can be other than zero: their own, and those that these hang on.
 [[gnu::noinline]] inline double MultiplyAbsoluteInverseOfU(const FactoredTree<double, int>& tree,
                                                            const double* e, const StopToken& stop,
-                                                           Lanes4* columns, Lanes4* sum) {
+                                                           Lanes4* columns, Lanes4* sum,
+                                                           double* diagonal) {
   constexpr int kColumns = kNumLanes<double>;
   const auto& [A, U, size, ends] = tree;
   const auto n = static_cast<ptrdiff_t>(size);
@@ -84,22 +92,25 @@ inline Scalar SumOverColumns(const Lanes4& columns) {
       sum[i] += absolute * e_k;
       inverse_diagonal += absolute * absolute * U[i * n + i];
     }
+    if (diagonal != nullptr) StoreDiagonal(inverse_diagonal, k, size, diagonal);
     weighted_trace += Sum(inverse_diagonal * weight);
   }
   return weighted_trace;
 }
 
-// sum := |L^-1| e. Returns the diagonal of A^-1 weighted by that of A. Four columns of L^-1 at a
-// time, or one of each of four trees. Forward substitution with all signs turned alike would be
-// cheaper, but its bound grows beyond all use for the ill-conditioned matrices of long chains.
-// Scratch: columns, n.
+// sum := |L^-1| e. Returns the diagonal of A^-1 weighted by that of A, and puts it into `diagonal`,
+// n, unless that is null. Four columns of L^-1 at a time, or one of each of four trees. Forward
+// substitution with all signs turned alike would be cheaper, but its bound grows beyond all use for
+// the ill-conditioned matrices of long chains. Scratch: columns, n.
 template <typename Scalar, typename Size>
 inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, const Scalar* e,
-                                      const StopToken& stop, Lanes4* columns, Lanes4* sum) {
+                                      const StopToken& stop, Lanes4* columns, Lanes4* sum,
+                                      Scalar* diagonal) {
   constexpr int kColumns = std::is_same_v<Scalar, Lanes4> ? 1 : 4;
   const auto& [A, L, n, ends] = tree;
   if constexpr (std::is_same_v<Scalar, double> && std::is_same_v<Size, OneDof>) {
     *sum = Lanes4{*e};
+    if (diagonal != nullptr) *diagonal = *L;
     return *L * *A;
   }
   Scalar weighted_trace{};
@@ -126,10 +137,17 @@ inline Scalar MultiplyAbsoluteInverse(const FactoredTree<Scalar, Size>& tree, co
       sum[i] += size * e_k;
       inverse_diagonal += size * size * L[i * n + i];
     }
+    if (diagonal != nullptr) {
+      if constexpr (kColumns == 1) {
+        diagonal[k] = inverse_diagonal;
+      } else {
+        StoreDiagonal(inverse_diagonal, k, n, diagonal);
+      }
+    }
     weighted_trace += SumOverColumns<Scalar>(inverse_diagonal * weight);
   };
   if constexpr (std::is_same_v<Size, int>) {
-    if (n > kScalarDofs) return MultiplyAbsoluteInverseOfU(tree, e, stop, columns, sum);
+    if (n > kScalarDofs) return MultiplyAbsoluteInverseOfU(tree, e, stop, columns, sum, diagonal);
     for (int k = 0; k < n; k += kColumns) add_columns(k);
   } else {
     // GCC does not unroll this loop, nor those in it, by itself: the certificate of single bodies
@@ -151,15 +169,17 @@ inline Scalar Inflation(Size n, const Scalar& weighted_trace) {
 }
 
 // Adds |A^-1/2 grad l|^2 of a tree, and the same of the bounds on the rounding errors of the
-// gradient. Scratch of 3 n.
+// gradient. The diagonal of A^-1 is put into `inverse_diagonal` unless that is null. Scratch of
+// 3 n.
 template <typename Scalar, typename Size>
 inline void AddDualNorms(const FactoredTree<Scalar, Size>& tree, const Scalar* gradient,
                          const Scalar* error, const StopToken& stop, Lanes4* scratch,
-                         CertificateSums<Scalar>* sums) {
+                         CertificateSums<Scalar>* sums, Scalar* inverse_diagonal) {
   const auto& [A, L, n, ends] = tree;
   Lanes4* sum = scratch + n;
   auto* x = reinterpret_cast<Scalar*>(scratch + 2 * n);
-  const Scalar weighted_trace = MultiplyAbsoluteInverse(tree, error, stop, scratch, sum);
+  const Scalar weighted_trace =
+      MultiplyAbsoluteInverse(tree, error, stop, scratch, sum, inverse_diagonal);
   std::copy_n(gradient, static_cast<int>(n), x);
   if constexpr (std::is_same_v<Scalar, double>) {
     HalfSolveTree(TreeFactor{L, ends}, n, x);

@@ -143,7 +143,9 @@ void StepTree(const IslandView& view, int slot, Size n, double* scratch, SapData
   EvaluateContacts(&contacts);
   for (int i = 0; i < n; ++i) difference[i] = v[i] - v_star[i];
   view.model.MultiplyA(view.graph, slot, n, difference, change);
-  if (view.range().coupled) AddCoupledChange(view, slot, data->v, change);
+  if (view.range().coupled) {
+    AddCoupledChange(view, slot, data->v, view.model.v_star(), change);
+  }
   for (int i = 0; i < n; ++i) step[i] = -change[i];
   std::copy_n(view.model.A(view.graph, slot), n * n, H);
   ForContacts(contacts, [&](int i, int vector, int lane) {

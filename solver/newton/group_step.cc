@@ -122,7 +122,9 @@ void StepGroup(const IslandView& view, const TreeGroup& group, int n, const Stop
     const double* v_star = view.model.v_star().data() + velocity_start[slot];
     for (int i = 0; i < dofs; ++i) difference[at + i] = v[i] - v_star[i];
     view.model.MultiplyA(view.graph, slot, dofs, difference + at, change + at);
-    if (view.range().coupled) AddCoupledChange(view, slot, data->v, change + at);
+    if (view.range().coupled) {
+      AddCoupledChange(view, slot, data->v, view.model.v_star(), change + at);
+    }
     for (int i = 0; i < dofs; ++i) step[at + i] = -change[at + i];
     ForPoolsOf(view, [&](auto pool) {
       AddTreeImpulse(view.arena, view.model.pools[pool].jacobians, view.layout(pool), slot, dofs,

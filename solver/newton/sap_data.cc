@@ -40,8 +40,10 @@ void SapStep::Resize(const ConstraintGraph& graph) {
 void SapScratch::Resize(const ConstraintGraph& graph) {
   difference.resize(graph.velocity_start().back());
   errors.resize(graph.velocity_start().back());
+  inverse_diagonal.resize(graph.velocity_start().back());
   slot_sums.resize(graph.num_slots());
   slot_norms.resize(graph.num_slots());
+  slot_rest.resize(graph.num_slots());
   slot_slopes.resize(graph.num_slots());
   ForEachPool([&](auto pool) {
     const int constraints = NumConstraints(graph, pool);
@@ -54,12 +56,12 @@ void SapScratch::Resize(const ConstraintGraph& graph) {
 
 namespace {
 
-// v - v* of one tree.
+// v - from of one tree.
 struct VelocityChange {
   const double* v;
-  const double* v_star;
+  const double* from;
 
-  double operator[](int i) const { return v[i] - v_star[i]; }
+  double operator[](int i) const { return v[i] - from[i]; }
 };
 
 template <typename VelocitiesOf>
@@ -76,12 +78,13 @@ void AddCoupledProduct(const IslandView& view, int slot, const std::vector<doubl
       view, slot, [&](int other) { return x.data() + view.graph.velocity_start()[other]; }, y);
 }
 
-void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v, double* y) {
+void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v,
+                      std::span<const double> from, double* y) {
   AddCoupled(
       view, slot,
       [&](int other) {
         const int start = view.graph.velocity_start()[other];
-        return VelocityChange{v.data() + start, view.model.v_star().data() + start};
+        return VelocityChange{v.data() + start, from.data() + start};
       },
       y);
 }
@@ -112,7 +115,7 @@ void EvaluateSlot(const View& view, int slot, Size n, SapData* data, SapScratch*
   if (view.coupled()) {
     data->component_norms[slot] = {};
     AddCoupledProduct(view, slot, data->v, momentum);
-    AddCoupledChange(view, slot, data->v, change);
+    AddCoupledChange(view, slot, data->v, view.model.v_star(), change);
   }
   for (int i = 0; i < n; ++i) {
     const double impulse = gradient[i];

@@ -12,6 +12,7 @@
 //   SapScratch  temporaries of single functions, which no other function reads
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "solver/model/sap_model.h"
@@ -112,6 +113,21 @@ struct CertificateSums {
   }
 };
 
+// Sums of the certificate of rest over one chunk (rest_certificate.h).
+template <typename Scalar>
+struct RestSums {
+  Scalar change2{};      // |v - v_0|_A^2
+  Scalar unbalanced2{};  // |A (v - v_0) - grad l|_{A^-1}^2
+  Scalar error2{};       // what rounding may have added to A (v - v_0), in that norm
+
+  RestSums& operator+=(const RestSums& part) {
+    change2 += part.change2;
+    unbalanced2 += part.unbalanced2;
+    error2 += part.error2;
+    return *this;
+  }
+};
+
 // Chunk c of an island's constraints is at its first constraint + c.
 template <typename Pool>
 struct PoolScratch {
@@ -124,17 +140,20 @@ struct PoolScratch {
 };
 
 struct SapScratch {
-  std::vector<double> difference;  // v - v*
-  std::vector<double> errors;      // of the gradient, by the certificate
+  std::vector<double> difference;        // v - v*; A (v - v_0) - grad l of coupled trees
+  std::vector<double> errors;            // of the gradient, by the certificate; of that
+  std::vector<double> inverse_diagonal;  // (A^-1)_jj, from one certificate to the other
   // Chunk c of the slots of an island is at slot_begin + c.
   std::vector<PartialSums> slot_sums;
   std::vector<CertificateSums<double>> slot_norms;
+  std::vector<RestSums<double>> slot_rest;
   std::vector<LineSlope> slot_slopes;
   PerPool<PoolScratch> pools;
 
   void Resize(const ConstraintGraph& graph);
   size_t storage_bytes() const {
-    return StorageBytes(difference, errors, slot_sums, slot_norms, slot_slopes, pools);
+    return StorageBytes(difference, errors, inverse_diagonal, slot_sums, slot_norms, slot_rest,
+                        slot_slopes, pools);
   }
 };
 
@@ -178,6 +197,18 @@ inline void ForPoolsOf(const IslandView& view, Body&& body) {
   const unsigned kinds = view.range().kinds;
   if ((kinds & 1U << kFrictionPool) != 0) body(kFrictionPool);
   if ((kinds & ~(1U << kFrictionPool)) != 0) ForOtherPools(kinds, body);
+}
+
+// Calls body(component) for the components of coupled trees in the island.
+template <typename View, typename Body>
+inline void ForComponents(const View& view, Body&& body) {
+  if (!view.coupled()) return;
+  const CoupledTrees& trees = view.model.coupled_trees();
+  for (int slot = view.range().slot_begin; slot < view.range().slot_end; ++slot) {
+    const int tree = view.graph.islands().tree_of_slot()[slot];
+    const int component = trees.component_of(tree);
+    if (component >= 0 && trees.trees_of(component).front() == tree) body(component);
+  }
 }
 
 // Calls body(pool, begin, end) for ranges of the constraints of the island, each constraint once,
@@ -235,9 +266,11 @@ inline void AddOffDiagonalProduct(const ConstraintGraph& graph, int slot, Size n
   }
 }
 
-// y += the product of A between this tree and those coupled with it: with x, and with v - v*.
+// y += the product of A between this tree and those coupled with it: with x, and with v - from, v*
+// or v_0.
 void AddCoupledProduct(const IslandView& view, int slot, const std::vector<double>& x, double* y);
-void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v, double* y);
+void AddCoupledChange(const IslandView& view, int slot, const std::vector<double>& v,
+                      std::span<const double> from, double* y);
 
 // Everything that follows from data->v but G and s: velocities of constraints, impulses, gradient
 // and norms. They mean nothing after a cancellation.

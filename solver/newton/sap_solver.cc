@@ -8,6 +8,7 @@
 #include "solver/newton/gauss_seidel.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
+#include "solver/newton/rest_certificate.h"
 
 namespace sap {
 
@@ -44,6 +45,22 @@ IslandNorms EvaluateIterateOf(const View& view, const SolverOptions& options, co
     norms.meets_in_norm_of_A = MeetsToleranceInNormOfA(view, options, stop, data);
   }
   return norms;
+}
+
+// The gap bound of the iterate. Where the options ask for it, the drift of *report is set as well:
+// it is that of numbers within the range of doubles alone.
+template <typename View>
+double CertifyIterate(const View& view, const SolverOptions& options, const IslandNorms& norms,
+                      const StopToken& stop, SapData* data, SapScratch* scratch,
+                      IslandReport* report) {
+  if (!options.rest) return OptimalityGapBound(view, norms.cost, stop, data, scratch);
+  double gradient_error = 0;
+  const double bound = OptimalityGapBound(view, norms.cost, stop, data, scratch, &gradient_error);
+  const bool failed = report->status == SolveStatus::kNumericalFailure;
+  report->rest_drift =
+      failed ? std::numeric_limits<double>::infinity()
+             : RestDrift(view, options.rest->horizon, gradient_error, stop, *data, scratch);
+  return bound;
 }
 
 bool HasCurvedLaws(const IslandView& view) {
@@ -84,9 +101,9 @@ class IslandSolve {
 
   IslandReport Run() {
     Iterate();
-    control_.Certify(
-        OptimalityGapBound(view_, norms_.cost, stop_within_, &data_, &workspace_.scratch),
-        stop_within_.Cancelled());
+    const double gap_bound = CertifyIterate(view_, options_, norms_, stop_within_, &data_,
+                                            &workspace_.scratch, &report_);
+    control_.Certify(gap_bound, stop_within_.Cancelled());
     return report_;
   }
 
@@ -331,8 +348,8 @@ IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const StopToken& stop, SapData* data, SapScratch* scratch,
                    IslandReport* report) {
-  ReportIterate(norms, OptimalityGapBound(view, norms.cost, stop, data, scratch),
-                view.constants().mass_unit, report);
+  const double gap_bound = CertifyIterate(view, options, norms, stop, data, scratch, report);
+  ReportIterate(norms, gap_bound, view.constants().mass_unit, report);
   if (MeetsTolerance(norms, AbsoluteTolerance(view, options), options)) {
     report->status = SolveStatus::kConverged;
   }

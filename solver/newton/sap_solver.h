@@ -22,7 +22,7 @@ namespace sap {
 IslandNorms EvaluateIterate(const IslandView& view, const SolverOptions& options,
                             const StopToken& stop, SapData* data, SapScratch* scratch);
 
-// Residual, status, cost and certificate of the velocity that `data` was evaluated at by
+// Residual, status, cost and certificates of the velocity that `data` was evaluated at by
 // EvaluateIterate: kConverged if it meets the tolerance, else the status that the report has.
 void ReportIterate(const IslandView& view, const SolverOptions& options, const IslandNorms& norms,
                    const StopToken& stop, SapData* data, SapScratch* scratch, IslandReport* report);

@@ -9,6 +9,7 @@
 #include "solver/newton/dual_norm.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
+#include "solver/newton/rest_certificate.h"
 
 namespace sap {
 
@@ -62,7 +63,11 @@ class SingleBodyIslands {
   SingleBodyIslands(const ConstraintGraph& graph, const SapModel& model, const SingleBodies& bodies,
                     std::span<const int> islands, const SolverOptions& options,
                     const StopToken& stop, SapData* data)
-      : bodies_(bodies), stop_(stop), data_(*data), count_(static_cast<int>(islands.size())) {
+      : bodies_(bodies),
+        options_(options),
+        stop_(stop),
+        data_(*data),
+        count_(static_cast<int>(islands.size())) {
     for (int lane = 0; lane < kLanes; ++lane) {
       // A lane without an island repeats the last one.
       const int island = islands[std::min(lane, count_ - 1)];
@@ -102,12 +107,15 @@ class SingleBodyIslands {
 
   PoolRange RangeOf(int lane) const { return lanes_[lane]->view.range(kFrictionPool); }
 
-  void ReadGuess() {
-    std::array<const double*, kLanes> v;
+  void ReadGuess() { Read(data_.v, &v_); }
+
+  // Reads velocities in the order of the graph.
+  void Read(const std::vector<double>& velocities, Vector6* to) const {
+    std::array<const double*, kLanes> from;
     for (int lane = 0; lane < kLanes; ++lane) {
-      v[lane] = data_.v.data() + lanes_[lane]->view.range().velocity_begin;
+      from[lane] = velocities.data() + lanes_[lane]->view.range().velocity_begin;
     }
-    Interleave(v, &v_);
+    Interleave(from, to);
   }
 
   // Everything that follows from v, in all lanes: where v has not changed, the same bits.
@@ -322,9 +330,12 @@ class SingleBodyIslands {
     Move(SearchAlongStep(searched, /*beyond_roundoff=*/true));
   }
 
-  // The bound of accuracy_certificate.h.
+  // The bounds of accuracy_certificate.h and, if asked for, of rest_certificate.h.
   void Certify() {
-    const Lanes4 bound = GapBound(SumCertificate(), cost_, kDofs + bodies_.num_contacts);
+    Vector6 inverse_diagonal;
+    const auto sums = SumCertificate(options_.rest ? inverse_diagonal.data() : nullptr);
+    const Lanes4 bound = GapBound(sums, cost_, kDofs + bodies_.num_contacts);
+    if (options_.rest) CertifyRest(Sqrt(sums.error2), inverse_diagonal.data());
     for (int lane = 0; lane < kLanes; ++lane) {
       auto& [view, island] = *lanes_[lane];
       const bool known = std::isfinite(bound[lane]) && view.constants().representable;
@@ -333,7 +344,35 @@ class SingleBodyIslands {
     }
   }
 
-  CertificateSums<Lanes4> SumCertificate() const {
+  void CertifyRest(const Lanes4& gradient_error, Lanes4* inverse_diagonal) {
+    const FactoredTree<Lanes4, SixDofs> tree{bodies_.A.data(), bodies_.A_factor.data(), kDofs};
+    const double horizon = options_.rest->horizon;
+    const RestConstants& rest = lanes_[0]->view.model.rest();
+    Vector6 v_0, difference, change, momentum;
+    Read(rest.v_0, &v_0);
+    for (int i = 0; i < kDofs; ++i) difference[i] = v_[i] - v_0[i];
+    MultiplySymmetric(bodies_.A.data(), kDofs, difference.data(), change.data());
+    MultiplySymmetric(bodies_.A.data(), kDofs, v_.data(), momentum.data());
+    Vector6 scratch;
+    RestSums<Lanes4> sums;
+    AddRest(tree, bodies_.D.data(), v_.data(), v_0.data(), change.data(), gradient_.data(),
+            inverse_diagonal, scratch.data(), &sums);
+    const Lanes4 reach = RestReach(sums, gradient_error, horizon, rest.time_step, kDofs);
+    const Lanes4 of_body =
+        DriftOfBody(bodies_.A.data(), kDofs, v_.data(), momentum.data(), horizon, reach);
+    const Lanes4 of_dofs = DriftOfDofs(kDofs, v_.data(), inverse_diagonal, horizon, reach);
+    for (int lane = 0; lane < kLanes; ++lane) {
+      auto& [view, island] = *lanes_[lane];
+      const bool is_body = view.model.IsBody(view.graph, view.range().slot_begin);
+      const double drift = is_body ? of_body[lane] : of_dofs[lane];
+      const bool known = std::isfinite(reach[lane]) && std::isfinite(drift) &&
+                         view.constants().representable &&
+                         island.report.status != SolveStatus::kNumericalFailure;
+      island.report.rest_drift = known ? drift : std::numeric_limits<double>::infinity();
+    }
+  }
+
+  CertificateSums<Lanes4> SumCertificate(Lanes4* inverse_diagonal) const {
     constexpr double kSteps = (kDofs + kVelocitySteps) * kUnitRoundoff;
     const double sum_steps = (4 + 3 * bodies_.num_contacts) * kUnitRoundoff;
     const FactoredTree<Lanes4, SixDofs> tree{bodies_.A.data(), bodies_.A_factor.data(), kDofs};
@@ -351,7 +390,8 @@ class SingleBodyIslands {
       AddAbsoluteJtGamma(given.J.data(), kDofs, impulse_error, sum_steps, gamma, error.data());
     }
     std::array<Lanes4, 3 * kDofs> scratch;
-    AddDualNorms(tree, gradient_.data(), error.data(), stop_, scratch.data(), &sums);
+    AddDualNorms(tree, gradient_.data(), error.data(), stop_, scratch.data(), &sums,
+                 inverse_diagonal);
     return sums;
   }
 
@@ -376,6 +416,7 @@ class SingleBodyIslands {
   }
 
   const SingleBodies& bodies_;
+  const SolverOptions& options_;
   const StopToken& stop_;
   SapData& data_;
   const int count_;

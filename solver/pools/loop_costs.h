@@ -30,6 +30,7 @@ constexpr Chunks kProductSlots{8, 750};        // H p of conjugate gradients
 constexpr Chunks kDotSlots{32, 250};           // an inner product
 constexpr Chunks kSweepGroups{2, 1000};    // of one color, which has few slots in a small island
 constexpr Chunks kCertifySlots{32, 8000};  // the gradient and its rounding error in the norm of A
+constexpr Chunks kRestSlots{32, 2000};     // A (v - v_0) and its norms
 constexpr Chunks kDifferentiateSlots{16, 10000};  // derivatives with respect to A and v*
 // Loops over the units of a pool: groups of contacts between the same trees, or rows.
 constexpr Chunks kGatherUnits{16, 2500};           // Jacobians and regularization
@@ -48,7 +49,7 @@ constexpr Chunks kLineConstraints{512, 2500};  // its slope along a line, which 
 
 // Islands of no more than these have one chunk in every loop that sums.
 constexpr int kTreesOfOneChunk =
-    std::min({kEvaluateSlots.size, kMomentumSlots.size, kCertifySlots.size});
+    std::min({kEvaluateSlots.size, kMomentumSlots.size, kCertifySlots.size, kRestSlots.size});
 constexpr int kRowsOfOneChunk =
     std::min({kEvaluateRows.size, kCertifyUnits.size, kLineConstraints.size, kHubSides.size});
 

@@ -1,5 +1,7 @@
 #include "solver/problem/contact_problem.h"
 
+#include <cmath>
+
 #include "solver/problem/problem_reader.h"
 
 namespace sap {
@@ -65,6 +67,7 @@ void ContactProblemReader::ReadCounts() {
         limits_.max_row_entries);
   if (!check_.ok()) return;
   num_trees_ = static_cast<int>(trees);
+  p_.first_body_ = num_trees_;
   num_bodies_ = static_cast<int>(bodies);
 }
 
@@ -80,6 +83,22 @@ tl::expected<void, ProblemError> ContactProblem::Reset(const ContactProblemView&
   return ContactProblemReader(view, limits, this).Read();
 }
 
+const char* ContactProblem::MissingInitialVelocity() const {
+  const auto is_missing = [this](int tree) {
+    return v_0_.empty() || std::isnan(v_0_[velocity_start_[tree]]);
+  };
+  const bool trees_lack = first_body_ > 0 && is_missing(0);
+  const bool bodies_lack = first_body_ < num_trees() && is_missing(first_body_);
+  if (!trees_lack && !bodies_lack) return nullptr;
+  bool trees_need = !coupled_trees_.empty();
+  bool bodies_need = false;
+  const auto note = [&](int tree) { (tree < first_body_ ? trees_need : bodies_need) = true; };
+  for (const int tree : contact_trees_) note(tree);
+  for (const RowEntry& entry : row_entries_) note(entry.tree);
+  if (trees_lack && trees_need) return "trees.initial_velocity";
+  return bodies_lack && bodies_need ? "bodies.initial_velocity" : nullptr;
+}
+
 void ContactProblem::SetGuess(std::span<const double> v_guess) {
   v_guess_.assign(v_guess.begin(), v_guess.end());
 }
@@ -93,6 +112,7 @@ void ContactProblem::Clear() {
 
 void ContactProblem::ClearLists() {
   time_step_ = 0;
+  first_body_ = 0;
   regularization_ = {};
   dofs_.clear();
   velocity_start_.clear();

@@ -44,6 +44,9 @@ class ContactProblem {
   // Then body contacts.
   int num_contacts() const { return static_cast<int>(contact_start_.size()) - 1; }
 
+  // The first tree that is a rigid body; those before are articulated.
+  int first_body() const { return first_body_; }
+
   // Trees.
   std::span<const int> dofs() const { return dofs_; }                      // n_t [T]
   std::span<const int> velocity_start() const { return velocity_start_; }  // [T+1]
@@ -57,8 +60,11 @@ class ContactProblem {
   std::span<const int> row_ends() const { return row_ends_; }
   std::span<const double> v_star() const { return v_star_; }
   std::span<const double> v_guess() const { return v_guess_; }
-  // Velocity at the beginning of the step; empty unless the rule is kLoadPath.
+  // Velocity at the beginning of the step, not a number for trees or bodies that have none given;
+  // empty where neither have.
   std::span<const double> v_0() const { return v_0_; }
+  // The field that lacks v_0 of a tree in an island; null: all have it.
+  const char* MissingInitialVelocity() const;
   std::span<const int64_t> tree_id() const { return tree_id_; }  // [T], -1: none
   // Blocks of A between trees, and the factors of the trees that have such.
   const CoupledTrees& coupled_trees() const { return coupled_trees_; }
@@ -138,6 +144,7 @@ class ContactProblem {
   void ClearLists();
 
   double time_step_{0};
+  int first_body_{0};
   std::vector<int> dofs_;
   std::vector<int> velocity_start_;
   std::vector<int64_t> matrix_start_;

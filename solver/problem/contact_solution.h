@@ -39,6 +39,10 @@ struct IslandReport {
   // distance.
   int coulomb_rounds{0};
   double coulomb_defect{0};
+  // Bound on the motion within the horizon of SolverOptions::rest, infinite if there is none
+  // (newton/rest_certificate.h) [m; of articulated trees the unit of each degree of freedom].
+  // Negative: not asked for.
+  double rest_drift{-1};
   int dofs{0};
   int contacts{0};
   int rows{0};
@@ -52,6 +56,11 @@ inline bool HasCoulombReports(const std::vector<IslandReport>& islands) {
     if (island.coulomb_rounds > 0 || island.coulomb_defect > 0) return true;
   }
   return false;
+}
+
+// Whether the reports have bounds on motion: all have, or none.
+inline bool HasRestReports(const std::vector<IslandReport>& islands) {
+  return !islands.empty() && islands.front().rest_drift >= 0;
 }
 
 struct SolveTimes {

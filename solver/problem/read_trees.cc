@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "solver/cholesky/dense_cholesky.h"
 #include "solver/problem/problem_reader.h"
@@ -166,7 +167,8 @@ void ContactProblemReader::AppendTree(int dofs) {
   p_.matrix_start_.push_back(p_.matrix_start_.back() + static_cast<int64_t>(dofs) * dofs);
 }
 
-// Only one rule reads it, and that one has no other value for it.
+// The rule that reads it has no other value for it. Whether the certificate of rest is asked for,
+// which has none either, is known when the problem is solved.
 void ContactProblemReader::CheckInitialVelocity(const FieldName& field, std::span<const double> v_0,
                                                 int64_t needed, const Needed& why) {
   if (!check_.ok()) return;
@@ -186,7 +188,11 @@ void ContactProblemReader::AppendVelocities(std::span<const double> v_star,
   p_.v_star_.insert(p_.v_star_.end(), v_star.begin(), v_star.end());
   const std::span<const double> from = guess.empty() ? v_star : guess;
   p_.v_guess_.insert(p_.v_guess_.end(), from.begin(), from.end());
-  if (p_.regularization_.rule == DelassusRule::kLoadPath) {
+  if (view_.trees.initial_velocity.empty() && view_.bodies.initial_velocity.empty()) return;
+  if (v_0.empty()) {
+    constexpr double kNotGiven = std::numeric_limits<double>::quiet_NaN();
+    p_.v_0_.insert(p_.v_0_.end(), v_star.size(), kNotGiven);
+  } else {
     p_.v_0_.insert(p_.v_0_.end(), v_0.begin(), v_0.end());
   }
 }

@@ -27,6 +27,12 @@ tl::expected<void, ProblemError> CheckCoulomb(const CoulombFriction& coulomb) {
   return CheckTolerance("options.coulomb.tolerance", *coulomb.tolerance);
 }
 
+tl::expected<void, ProblemError> CheckRest(const Rest& rest) {
+  if (rest.horizon > 0 && std::isfinite(rest.horizon)) return {};
+  return tl::unexpected(ProblemError{
+      "options.rest.horizon", -1, "is " + ToText(rest.horizon) + " s; it must be finite and > 0"});
+}
+
 }  // namespace
 
 tl::expected<void, ProblemError> CheckOptions(const SolverOptions& options) {
@@ -36,6 +42,9 @@ tl::expected<void, ProblemError> CheckOptions(const SolverOptions& options) {
   if (!(speed >= 0 && std::isfinite(speed))) {
     return tl::unexpected(ProblemError{"options.absolute_speed_tolerance", -1,
                                        "is " + ToText(speed) + "; it must be finite and >= 0"});
+  }
+  if (options.rest) {
+    if (auto rest = CheckRest(*options.rest); !rest) return rest;
   }
   return options.coulomb ? CheckCoulomb(*options.coulomb) : tl::expected<void, ProblemError>();
 }

@@ -25,6 +25,12 @@ struct CoulombFriction {
   std::optional<double> tolerance{};
 };
 
+// A bound on how far each island moves within a horizon, where frames, target velocities and loads
+// stay as they are (newton/rest_certificate.h).
+struct Rest {
+  double horizon{1};  // [s]
+};
+
 struct SolverOptions {
   // Stop when |D grad| <= eps_a + eps_r max(|D A v|, |D J' gamma|) with D = diag(A)^-1/2, for every
   // island by itself.
@@ -34,6 +40,7 @@ struct SolverOptions {
   bool islands{true};                      // false: all trees with constraints as one
   NewtonMethod newton{NewtonMethod::kAccelerated};
   std::optional<CoulombFriction> coulomb{};  // absent: the convex model
+  std::optional<Rest> rest{};                // absent: no such bound
   // Bound of the memory of the factorizations of one solve, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };

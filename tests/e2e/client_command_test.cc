@@ -70,6 +70,43 @@ TEST_F(ClientCommandTest, OneFileGivesItsSolutionAsJson) {
   EXPECT_TRUE(solution.at("islands").contains("optimality_gap_bound"));
 }
 
+TEST_F(ClientCommandTest, RestBoundsTheMotionAndMarksIslandsInTables) {
+  std::ifstream file(Example());
+  auto problem = nlohmann::json::parse(file);
+  for (const char* group : {"trees", "bodies"}) {
+    if (!problem.contains(group)) continue;
+    auto& velocities = problem.at(group);
+    velocities["initial_velocity"] = velocities.at("free_motion_velocity");
+  }
+  const std::string path = directory_ / "with_initial_velocity.json";
+  std::ofstream(path) << problem;
+  const ProcessResult result = RunClient({"solve", path, "--rest", "0.25,1e-4"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto islands = nlohmann::json::parse(result.out).at("islands");
+  ASSERT_EQ(islands.at("rest_drift").size(), islands.at("status").size());
+  for (const double drift : islands.at("rest_drift")) EXPECT_GT(drift, 0);
+  // Nothing rests within a tolerance of nothing, and everything within one of a kilometer.
+  const auto islands_at_rest = [&](const std::string& rest) {
+    const ProcessResult table = RunClient({"solve", path, path, "--rest", rest});
+    EXPECT_NE(table.out.find(" at rest\n"), std::string::npos) << table.out << table.err;
+    const size_t end = table.out.find_last_not_of('\n');
+    return table.out.substr(table.out.rfind(' ', end) + 1, end - table.out.rfind(' ', end));
+  };
+  EXPECT_EQ(islands_at_rest("0.25,1e-300"), "0");
+  EXPECT_EQ(islands_at_rest("0.25,1e3"), std::to_string(islands.at("status").size()));
+}
+
+TEST_F(ClientCommandTest, RestWithoutInitialVelocitiesOrWithNumbersOutOfRangeIsRefused) {
+  const ProcessResult missing = RunClient({"solve", Example(), "--rest", "0.25,1e-4"});
+  EXPECT_NE(missing.exit_code, 0);
+  EXPECT_NE(missing.err.find("initial_velocity is empty"), std::string::npos) << missing.err;
+  for (const char* rest : {"0,1", "1,0", "-1,1", "nan,1", "1,inf", "1", "1,1,1", "a,b", ""}) {
+    const ProcessResult refused = RunClient({"solve", Example(), "--rest", rest});
+    EXPECT_NE(refused.exit_code, 0) << rest;
+    EXPECT_NE(refused.err.find("--rest"), std::string::npos) << refused.err;
+  }
+}
+
 TEST_F(ClientCommandTest, TheOutputFileGetsTheSolutionInstead) {
   const ProcessResult result =
       RunClient({"solve", Example(), "--output", directory_ / "solution.json"});

@@ -63,11 +63,21 @@ v1::DifferentiateRequest Differentiated(const v1::SolveRequest& solve) {
   return request;
 }
 
+// Asks for drifts, from the velocities without forces.
+void AddRest(v1::SolveRequest* request) {
+  request->mutable_options()->mutable_rest()->set_horizon(0.25);
+  v1::ContactProblem* problem = request->mutable_problem();
+  *problem->mutable_trees()->mutable_initial_velocity() = problem->trees().free_motion_velocity();
+  *problem->mutable_bodies()->mutable_initial_velocity() = problem->bodies().free_motion_velocity();
+}
+
 // Valid inputs of each target.
 std::vector<Input> GoodInputs(const std::string& target) {
   if (target == "solve") {
     std::vector<Input> inputs;
     for (v1::SolveRequest& request : GoodRequests()) {
+      inputs.push_back(ToInput(request.SerializeAsString()));
+      AddRest(&request);
       inputs.push_back(ToInput(request.SerializeAsString()));
       request.mutable_options()->mutable_coulomb()->set_max_rounds(20);
       request.mutable_options()->mutable_coulomb()->set_tolerance(1e-8);

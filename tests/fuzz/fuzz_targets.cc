@@ -64,6 +64,8 @@ void CheckAnswer(const ServiceStatus& status, const v1::ContactProblem& problem,
   Require(islands.coulomb_defect_size() == 0 ||
           (options.has_coulomb() && islands.coulomb_defect_size() == islands.status_size()));
   for (const double defect : islands.coulomb_defect()) Require(defect >= 0);
+  Require(islands.rest_drift_size() == (options.has_rest() ? islands.status_size() : 0));
+  for (const double drift : islands.rest_drift()) Require(drift >= 0);
 }
 
 // Whether all doubles of the message are finite.

@@ -43,6 +43,7 @@ void CopyIslands(const sap_island_reports& from, v1::IslandReports* to) {
   Copy(from.cost, to->mutable_cost());
   Copy(from.coulomb_rounds, to->mutable_coulomb_rounds());
   Copy(from.coulomb_defect, to->mutable_coulomb_defect());
+  Copy(from.rest_drift, to->mutable_rest_drift());
 }
 
 void SetCoulomb(const v1::CoulombFriction& from, RecordStructs* to) {
@@ -56,6 +57,15 @@ void SetCoulomb(const v1::CoulombFriction& from, RecordStructs* to) {
     to->coulomb.tolerance = &to->coulomb_tolerance;
   }
   to->options.coulomb = &to->coulomb;
+}
+
+void SetRest(const v1::Rest& from, RecordStructs* to) {
+  to->rest = {.struct_size = sizeof to->rest, .horizon = nullptr};
+  if (from.has_horizon()) {
+    to->horizon = from.horizon();
+    to->rest.horizon = &to->horizon;
+  }
+  to->options.rest = &to->rest;
 }
 
 // Sets the structs of options that were recorded.
@@ -87,6 +97,7 @@ void SetOptions(const v1::SolveOptions& from, RecordStructs* to) {
   options.response_mask = to->response_mask.data();
   options.priority = from.priority();
   if (from.has_coulomb()) SetCoulomb(from.coulomb(), to);
+  if (from.has_rest()) SetRest(from.rest(), to);
 }
 
 // As they were given: what is absent stays so.
@@ -102,6 +113,12 @@ Status CopyOptions(const sap_options& from, v1::SolveOptions* to) {
   to->set_priority(static_cast<v1::Priority>(from.priority));
   for (int64_t i = 0; i < from.num_response_mask; ++i) {
     to->mutable_response_mask()->add_paths(from.response_mask[i]);
+  }
+  if (from.rest != nullptr) {
+    const auto rest = TakeRest(from.rest);
+    if (!rest) return Fail(rest.error());
+    v1::Rest* message = to->mutable_rest();
+    if (rest->horizon != nullptr) message->set_horizon(*rest->horizon);
   }
   if (from.coulomb == nullptr) return {};
   const auto coulomb = TakeCoulomb(from.coulomb);

@@ -78,10 +78,10 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
         message.solve_time_s_size()}) {
     if (size != count) return Malformed("island arrays of different lengths");
   }
-  // Servers before these fields do not send them, and those of exact Coulomb friction are empty
-  // without it.
+  // Servers before these fields do not send them, those of exact Coulomb friction are empty without
+  // it, and drifts unless they are asked for.
   for (const int size : {message.rows_size(), message.cost_size(), message.coulomb_rounds_size(),
-                         message.coulomb_defect_size()}) {
+                         message.coulomb_defect_size(), message.rest_drift_size()}) {
     if (size != 0 && size != count) return Malformed("island arrays of different lengths");
   }
   std::vector<Island> islands(count);
@@ -100,6 +100,7 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
         .coulomb_rounds =
             message.coulomb_rounds().empty() ? 0 : static_cast<int>(message.coulomb_rounds(i)),
         .coulomb_defect = message.coulomb_defect().empty() ? 0 : message.coulomb_defect(i),
+        .rest_drift = message.rest_drift().empty() ? Island().rest_drift : message.rest_drift(i),
         .dofs = static_cast<int>(message.dofs(i)),
         .contacts = static_cast<int>(message.contacts(i)),
         .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
@@ -164,6 +165,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
     message->mutable_coulomb()->set_max_rounds(coulomb.max_rounds);
     if (coulomb.tolerance) message->mutable_coulomb()->set_tolerance(*coulomb.tolerance);
   }
+  if (options.solver.rest) message->mutable_rest()->set_horizon(options.solver.rest->horizon);
   if (options.time_budget) ToMessage(*options.time_budget, message->mutable_time_budget());
   if (options.priority == Priority::kHigh) message->set_priority(v1::PRIORITY_HIGH);
   for (const std::string& path : options.response_mask) {

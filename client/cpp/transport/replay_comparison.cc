@@ -52,8 +52,8 @@ std::string First(const Comparisons&... comparisons) {
   return difference;
 }
 
-// Recordings of servers before rows have neither rows nor costs of islands, and those without exact
-// Coulomb friction nothing of its rounds.
+// Recordings of servers before rows have neither rows nor costs of islands, those without exact
+// Coulomb friction nothing of its rounds, and most no drift.
 bool HasEqualLengths(const v1::IslandReports& islands) {
   const auto sizes = {islands.iterations_size(),
                       islands.factorizations_size(),
@@ -62,7 +62,7 @@ bool HasEqualLengths(const v1::IslandReports& islands) {
                       islands.dofs_size(),
                       islands.contacts_size()};
   const auto later_sizes = {islands.rows_size(), islands.cost_size(), islands.coulomb_rounds_size(),
-                            islands.coulomb_defect_size()};
+                            islands.coulomb_defect_size(), islands.rest_drift_size()};
   return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); }) &&
          std::ranges::all_of(later_sizes,
                              [&](int size) { return size == 0 || size == islands.status_size(); });
@@ -260,7 +260,8 @@ std::string ReplayComparison::CompareIslands() const {
         },
         [&] {
           return array("islands.coulomb_defect", now.coulomb_defect(), recorded.coulomb_defect());
-        });
+        },
+        [&] { return array("islands.rest_drift", now.rest_drift(), recorded.rest_drift()); });
     if (!difference.empty()) return difference;
   }
   return "";

@@ -71,7 +71,9 @@ TEST(CLibraryTest, SolvesToTheBitsOfTheServerForAnyNumberOfThreads) {
 }
 
 TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
-  const v1::ContactProblem problem = Load(ProblemPath("clutter_bin_8_t2p00"));
+  v1::ContactProblem problem = Load(ProblemPath("clutter_bin_8_t2p00"));
+  *problem.mutable_trees()->mutable_initial_velocity() = problem.trees().free_motion_velocity();
+  *problem.mutable_bodies()->mutable_initial_velocity() = problem.bodies().free_motion_velocity();
   const Client client(1);
   const double tolerance = 1e-3, speed = 1e-5;
   const uint32_t iterations = 2, rounds = 3;
@@ -91,6 +93,14 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
   message.mutable_coulomb()->set_max_rounds(rounds);
   message.mutable_coulomb()->set_tolerance(tolerance);
   options.coulomb = &coulomb;
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
+  const double horizon = 0.25;
+  const sap_rest rest{sizeof rest, &horizon};
+  message.mutable_rest()->set_horizon(horizon);
+  options.rest = &rest;
+  EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
+  options.coulomb = nullptr;  // else all drifts are infinite
+  message.clear_coulomb();
   EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   message.set_max_iterations(iterations);
   options.max_iterations = &iterations;

@@ -214,6 +214,7 @@ v1::ContactSolution MessageOf(const sap_solution& solution) {
   Fill(reports.contacts, islands->mutable_contacts());
   Fill(reports.rows, islands->mutable_rows());
   Fill(reports.swept, islands->mutable_swept());
+  Fill(reports.rest_drift, islands->mutable_rest_drift());
   Fill(reports.cost, islands->mutable_cost());
   Fill(reports.coulomb_rounds, islands->mutable_coulomb_rounds());
   Fill(reports.coulomb_defect, islands->mutable_coulomb_defect());

@@ -64,6 +64,7 @@ v1::ContactSolution SolutionOf(double base) {
     islands->add_cost(base + 80 + i);
     islands->add_coulomb_rounds(2);
     islands->add_coulomb_defect(base + 110 + i);
+    islands->add_rest_drift(base + 120 + i);
   }
   solution.set_cost(base + 90);
   return solution;
@@ -120,7 +121,8 @@ TEST_F(ReplayComparisonTest, ADifferenceOfAnyArrayIsNamed) {
        [](Solution* s) { s->add_angular_impulse(0); }},
       {"not complete", [](Solution* s) { s->mutable_islands()->add_rows(0); }},
       {"not complete", [](Solution* s) { s->mutable_islands()->add_cost(0); }},
-      {"not complete", [](Solution* s) { s->mutable_islands()->add_coulomb_defect(0); }}};
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_coulomb_defect(0); }},
+      {"not complete", [](Solution* s) { s->mutable_islands()->add_rest_drift(0); }}};
   for (const auto& [words, change] : changes) {
     *recorded() = SolutionOf(0);
     change(recorded());
@@ -141,6 +143,7 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
         i, runs[i].islands().optimality_gap_bound(i));
     recorded()->mutable_islands()->set_cost(i, runs[i].islands().cost(i));
     recorded()->mutable_islands()->set_coulomb_defect(i, runs[i].islands().coulomb_defect(i));
+    recorded()->mutable_islands()->set_rest_drift(i, runs[i].islands().rest_drift(i));
     recorded()->set_row_impulse(row_of_island(i), runs[i].row_impulse(row_of_island(i)));
     recorded()->set_row_velocity(row_of_island(i), runs[i].row_velocity(row_of_island(i)));
   }

@@ -129,6 +129,7 @@ def test_what_is_no_problem_or_no_options_is_refused(client: sap.Client) -> None
         {"newton": "plain"},
         {"priority": "high"},
         {"coulomb": True},
+        {"rest": 0.25},
         {"response_mask": "velocity"},
         {"response_mask": [1]},
     ],

@@ -192,6 +192,15 @@ TEST(OptionsDecoderTest, ExactFrictionHasItsDefaultsOrWhatIsGiven) {
   EXPECT_EQ(settings->solver.coulomb->tolerance, 1e-4);
 }
 
+TEST(OptionsDecoderTest, RestHasItsDefaultHorizonOrTheGivenOne) {
+  v1::SolveOptions message;
+  EXPECT_FALSE(DecodeOptions(message, kMaxIterations)->solver.rest.has_value());
+  message.mutable_rest();
+  EXPECT_EQ(DecodeOptions(message, kMaxIterations)->solver.rest->horizon, 1);
+  message.mutable_rest()->set_horizon(0.25);
+  EXPECT_EQ(DecodeOptions(message, kMaxIterations)->solver.rest->horizon, 0.25);
+}
+
 TEST(ProblemDecoderTest, ExactFrictionIsPredictedToTakeLonger) {
   v1::ContactProblem message;
   message.mutable_contacts()->add_tree_a(0);
@@ -238,6 +247,10 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
       {"options.coulomb.tolerance", [](auto* o) { o->mutable_coulomb()->set_tolerance(1.0); }},
       {"options.coulomb.tolerance", [](auto* o) { o->mutable_coulomb()->set_tolerance(kNaN); }},
       {"options.coulomb.max_rounds", [](auto* o) { o->mutable_coulomb()->set_max_rounds(10'001); }},
+      {"options.rest.horizon", [](auto* o) { o->mutable_rest()->set_horizon(0); }},
+      {"options.rest.horizon", [](auto* o) { o->mutable_rest()->set_horizon(-1); }},
+      {"options.rest.horizon", [](auto* o) { o->mutable_rest()->set_horizon(kNaN); }},
+      {"options.rest.horizon", [](auto* o) { o->mutable_rest()->set_horizon(kInfinity); }},
       {"options.absolute_speed_tolerance", [](auto* o) { o->set_absolute_speed_tolerance(kNaN); }},
       {"options.absolute_speed_tolerance",
        [](auto* o) { o->set_absolute_speed_tolerance(kInfinity); }},

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 namespace sap {
 namespace {
 
@@ -59,6 +61,18 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
   EXPECT_THAT(message.islands().swept(), ElementsAre(0u));
   EXPECT_EQ(message.timings().islands_s(), 17);
   EXPECT_EQ(message.timings().solve_s(), 18);
+}
+
+TEST(SolutionEncoderTest, DriftsAreSentWhereTheyWereAskedForAlsoIfTheyAreZero) {
+  v1::ContactSolution message;
+  ContactSolution solution = Example();
+  EncodeSolution(solution, ResponseMask().set(), &message);
+  EXPECT_EQ(message.islands().rest_drift_size(), 0);
+  for (const double drift : {0.0, 2e-5, std::numeric_limits<double>::infinity()}) {
+    solution.islands[0].rest_drift = drift;
+    EncodeSolution(solution, ResponseMask().set(), &message);
+    EXPECT_THAT(message.islands().rest_drift(), ElementsAre(drift));
+  }
 }
 
 TEST(SolutionEncoderTest, ReportsOfExactFrictionAreEmptyWithoutIt) {

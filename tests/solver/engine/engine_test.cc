@@ -67,6 +67,19 @@ TEST(EngineTest, AProblemThatBreaksARuleIsNamedByItsField) {
   EXPECT_EQ(error.field, "time_step");
 }
 
+TEST(EngineTest, ACertificateOfRestWithoutInitialVelocitiesNamesThem) {
+  Engine engine(1);
+  ProblemArrays problem = RandomBodiesInContact(1, 4, 9);
+  const SolverOptions options{.rest = Rest{}};
+  const EngineError error = ErrorOf(&engine, problem.View(), {}, options);
+  EXPECT_EQ(error.code, EngineErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.field, "bodies.initial_velocity");
+  problem.AddTree(Eigen::MatrixXd::Identity(1, 1), Eigen::VectorXd::Zero(1));
+  problem.bodies.initial_velocity.assign(24, 0);
+  problem.AddRow({0, 1}, {1.0, 1.0});
+  EXPECT_EQ(ErrorOf(&engine, problem.View(), {}, options).field, "trees.initial_velocity");
+}
+
 TEST(EngineTest, ACancelledCallAndALateOneHaveNoSolution) {
   Engine engine(1);
   const ProblemArrays problem = RandomTreesInContact(1);

@@ -41,7 +41,7 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
-from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority
+from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority, Rest
 from sap_islands.problem import (
     WORLD,
     BodyContacts,
@@ -100,6 +100,7 @@ __all__ = [
     "Regularization",
     "RegularizationRule",
     "ResourceExhausted",
+    "Rest",
     "RigidBodies",
     "SapError",
     "ServerInfo",

@@ -45,6 +45,22 @@ class CoulombFriction:
 
 
 @dataclass(frozen=True)
+class Rest:
+    """A bound on how far islands move if nothing around them changes (`Islands.rest_drift`).
+
+    It needs `initial_velocity` of all trees and bodies that constraints touch.
+
+    Attributes:
+        horizon: Time within which the motion is bounded; finite, > 0 [s] (1).
+    """
+
+    horizon: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_types(self, "options.rest")
+
+
+@dataclass(frozen=True)
 class Options:
     """Options of a solve. None means the server's default, given in parentheses.
 
@@ -63,6 +79,7 @@ class Options:
             "row_impulse"; empty: all.
         priority: Scheduling priority; high is for control loops and interactive use.
         coulomb: Exact Coulomb friction (the convex model).
+        rest: Asks for `Islands.rest_drift` (none).
     """
 
     relative_tolerance: float | None = None
@@ -74,6 +91,7 @@ class Options:
     response_mask: tuple[str, ...] = ()
     priority: Priority = Priority.UNSPECIFIED
     coulomb: CoulombFriction | None = None
+    rest: Rest | None = None
 
     def __post_init__(self) -> None:
         _check_types(self, "options")
@@ -96,10 +114,12 @@ _TYPES: dict[str, tuple[type, str]] = {
     "coulomb": (CoulombFriction, "CoulombFriction"),
     "max_rounds": _INTEGER,
     "tolerance": _NUMBER,
+    "rest": (Rest, "Rest"),
+    "horizon": _NUMBER,
 }
 
 
-def _check_types(options: Options | CoulombFriction, field: str) -> None:
+def _check_types(options: Options | CoulombFriction | Rest, field: str) -> None:
     for name, value in vars(options).items():
         kind, wanted = _TYPES.get(name, (object, ""))
         if value is not None and not isinstance(value, kind):

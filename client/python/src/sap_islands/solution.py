@@ -47,6 +47,7 @@ class Island(NamedTuple):
     cost: float
     coulomb_rounds: int
     coulomb_defect: float
+    rest_drift: float | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,11 @@ class Islands:
         coulomb_rounds: [I] convex solves after the first, with exact Coulomb friction; else 0.
         coulomb_defect: [I] |F|_{A⁻¹}, how far v* would have to move for v to be an exact answer,
             with exact Coulomb friction [kg^½ m/s]; else 0.
+        rest_drift: [I] bound on the motion within the horizon of `Options.rest` if loads, contact
+            frames, target velocities and the set of contacts stay as they are, by steps no longer
+            than this one; infinite: no bound could be computed. Root mean square displacement of
+            the mass of any rigid body [m]; of articulated trees the largest of the degrees of
+            freedom, in its unit. Empty unless asked for; `Island.rest_drift` is then None.
     """
 
     status: IntArray
@@ -84,6 +90,7 @@ class Islands:
     cost: FloatArray
     coulomb_rounds: UIntArray
     coulomb_defect: FloatArray
+    rest_drift: FloatArray
 
     def __post_init__(self) -> None:
         # Not sent without exact Coulomb friction.
@@ -109,6 +116,7 @@ class Islands:
             float(self.cost[index]),
             int(self.coulomb_rounds[index]),
             float(self.coulomb_defect[index]),
+            float(self.rest_drift[index]) if self.rest_drift.size else None,
         )
 
 

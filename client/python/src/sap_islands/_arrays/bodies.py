@@ -26,7 +26,7 @@ class Trees(ArrayGroup):
         guess_velocity: [sum n_t] initial guess, or empty: v* [m/s, rad/s].
         tree_id: [T] identifiers that a session matches from step to step, or empty.
         initial_velocity: [sum n_t] velocity at the beginning of the step, which
-            `RegularizationRule.LOAD_PATH` needs and no other reads; or empty [m/s, rad/s].
+            `RegularizationRule.LOAD_PATH` and `Options.rest` need; or empty [m/s, rad/s].
         coupled_a: [K] first tree of each pair of trees with a block of the dynamics matrix between
             them, as two nodes of a mesh; greater than the second, pairs ascending. Or empty.
         coupled_b: [K] second tree of each pair.

@@ -17,6 +17,7 @@ from sap_islands.options import (
     NewtonMethod,
     Options,
     Priority,
+    Rest,
     tuple_of_names,
 )
 
@@ -29,6 +30,13 @@ class _CoulombStruct(ctypes.Structure):
         ("struct_size", ctypes.c_size_t),
         ("max_rounds", ctypes.POINTER(ctypes.c_uint32)),
         ("tolerance", ctypes.POINTER(ctypes.c_double)),
+    )
+
+
+class _RestStruct(ctypes.Structure):
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        ("horizon", ctypes.POINTER(ctypes.c_double)),
     )
 
 
@@ -48,6 +56,7 @@ class OptionsStruct(ctypes.Structure):
         ("response_mask", ctypes.POINTER(ctypes.c_char_p)),
         ("priority", ctypes.c_int32),
         ("coulomb", ctypes.POINTER(_CoulombStruct)),
+        ("rest", ctypes.POINTER(_RestStruct)),
     )
 
 
@@ -154,6 +163,8 @@ class OptionsBlock:
             struct.time_budget_s.contents = ctypes.c_double(options.time_budget)
         if options.coulomb is not None:
             struct.coulomb.contents = _coulomb_struct(options.coulomb)
+        if options.rest is not None:
+            struct.rest.contents = _rest_struct(options.rest)
         struct.newton = int(options.newton or 0)
         struct.one_island = int(options.islands is False)
         paths = [name.encode() for name in options.response_mask]
@@ -190,6 +201,7 @@ def options_at(address: int) -> Options:
         ),
         priority=Priority(struct.priority),
         coulomb=_coulomb_at(struct.coulomb.contents) if struct.coulomb else None,
+        rest=_rest_at(struct.rest.contents) if struct.rest else None,
     )
 
 
@@ -207,6 +219,17 @@ def _coulomb_at(struct: _CoulombStruct) -> CoulombFriction:
         struct.max_rounds[0] if struct.max_rounds else None,
         struct.tolerance[0] if struct.tolerance else None,
     )
+
+
+def _rest_struct(rest: Rest) -> _RestStruct:
+    struct = _RestStruct(ctypes.sizeof(_RestStruct))
+    if rest.horizon is not None:
+        struct.horizon.contents = ctypes.c_double(rest.horizon)
+    return struct
+
+
+def _rest_at(struct: _RestStruct) -> Rest:
+    return Rest(struct.horizon[0] if struct.horizon else None)
 
 
 def options_block(options: Options | None) -> OptionsBlock:
