@@ -10,6 +10,8 @@
 namespace sap::client {
 namespace {
 
+constexpr int kMostSceneConnections = 64;
+
 // The time until the deadline of a call, or an error if it has passed.
 tl::expected<Timeout, Error> CheckDeadline(Timeout deadline) {
   if (deadline && deadline->count() <= 0) {
@@ -30,8 +32,8 @@ std::vector<ContactProblemView> ViewsOf(std::span<const Problem> problems) {
 // Each call once, for the thread of the caller and for the background.
 class Client::Calls {
  public:
-  Calls(const std::string& address, std::unique_ptr<Backend> backend)
-      : backend_(std::move(backend)), split_solver_(address) {}
+  Calls(const std::string& address, const ConnectOptions& options, std::unique_ptr<Backend> backend)
+      : backend_(std::move(backend)), split_solver_(address, options) {}
 
   Backend* backend() { return backend_.get(); }
 
@@ -44,7 +46,7 @@ class Client::Calls {
           Error{ErrorCode::kInvalidArgument,
                 "servers is " + std::to_string(servers) + "; it must be >= 0", "servers"}));
     }
-    if (servers == 1) {
+    if (!split_solver_.Divides(servers)) {
       return backend_->Solve(problem, options, *deadline, where, nullptr, std::move(done));
     }
     split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where,
@@ -85,9 +87,16 @@ class Client::Calls {
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
+  if (options.scene_connections < 1 || options.scene_connections > kMostSceneConnections) {
+    return tl::unexpected(
+        Error{ErrorCode::kInvalidArgument,
+              "scene_connections is " + std::to_string(options.scene_connections) +
+                  "; it must be in [1, " + std::to_string(kMostSceneConnections) + "]",
+              "scene_connections"});
+  }
   auto backend = client::Connect(address, options);
   if (!backend) return tl::unexpected(backend.error());
-  return Client(std::make_unique<Calls>(address, std::move(*backend)));
+  return Client(std::make_unique<Calls>(address, options, std::move(*backend)));
 }
 
 Client::Client(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {}

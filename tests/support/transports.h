@@ -49,6 +49,7 @@ class Server {
     return std::move(*client);
   }
 
+  const std::string& address() const { return address_; }
   RequestHandler* handler() { return handler_.get(); }
   GrpcServer* grpc() { return server_.get(); }
 

@@ -68,6 +68,11 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags) {
   command->add_flag("--allow-mixed-servers", flags->connect.allow_mixed_servers,
                     "Go on with a session or replay at servers of another version or instruction "
                     "set, and so with other bits");
+  command
+      ->add_option("--scene-connections", flags->connect.scene_connections,
+                   "Most connections over which a call divides a large scene")
+      ->check(CLI::Range(1, 64))
+      ->needs(server);
   AddCredentialFlags(command, &flags->connect.credentials);
 }
 

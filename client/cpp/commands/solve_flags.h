@@ -26,8 +26,8 @@ void AddCredentialFlags(CLI::App* command, Credentials* credentials);
 inline constexpr const char* kServerHelp =
     "HOST:PORT, a list of these with commas, unix:PATH, dns:///NAME:PORT or xds:///NAME";
 
-// --server, the flags above, --low-latency, --allow-mixed-servers, and --threads of an embedded
-// server.
+// --server, the flags above, --low-latency, --allow-mixed-servers, --scene-connections, and
+// --threads of an embedded server.
 void AddServerFlags(CLI::App* command, SolveFlags* flags);
 
 // --tolerance, --islands, --newton, --coulomb, --max-iterations, --time-budget, --priority. Ranges

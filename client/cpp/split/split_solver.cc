@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <vector>
 
 #include "client/cpp/split/merge.h"
@@ -18,6 +19,10 @@ using Outcome = Backend::SolveOutcome;
 
 // Most calls in the background that are split at the same time: each waits for its shards.
 constexpr int kMostBackgroundThreads = 16;
+
+// Least bytes of a part of a scene on one server: the calls of smaller ones cost more than they
+// save.
+constexpr size_t kLeastPart_bytes = 1 << 20;
 
 // Size of the arrays that a request carries; those of a few bytes per contact are left out.
 size_t BytesOf(const ContactProblemView& view) {
@@ -70,7 +75,9 @@ std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProb
   const auto start = std::chrono::steady_clock::now();
   if (!options.solver.islands) return std::nullopt;
   const int num_servers = NumServers(servers);
-  if (num_servers < 2) return std::nullopt;
+  const size_t bytes = BytesOf(problem);
+  const int connections = num_servers > 1 ? 1 : NumConnections(bytes);
+  if (num_servers < 2 && connections < 2) return std::nullopt;
   const int threads = ThreadsOfServer(backend, options.call, deadline);
   if (threads == 0) return std::nullopt;
   // Their memory serves the next problem of this thread.
@@ -78,16 +85,48 @@ std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProb
   thread_local IslandForecast forecast;
   if (!layout.Read(problem)) return std::nullopt;
   ForecastIslands(layout, &forecast);
-  const auto dealt = DealLargestFirst(forecast.solve_time_s, num_servers);
-  if (!PaysOff(forecast.solve_time_s, dealt, threads, BytesOf(problem))) return std::nullopt;
+  std::vector<Backend*> backends{backend};
+  std::vector<std::vector<int>> dealt;
+  if (num_servers > 1) {
+    dealt = DealLargestFirst(forecast.solve_time_s, num_servers);
+    if (!PaysOff(forecast.solve_time_s, dealt, threads, bytes)) return std::nullopt;
+  } else {
+    backends = Connections(backend, std::min(connections, threads));
+    dealt = DealInOrder(forecast.solve_time_s, static_cast<int>(backends.size()));
+    if (dealt.size() < 2) return std::nullopt;
+  }
   const Shards shards(problem, layout, forecast.island_of_tree, dealt);
   if (deadline) *deadline -= std::chrono::steady_clock::now() - start;
-  return SolveShards(backend, shards, options, deadline);
+  auto outcome = SolveShards(backends, shards, options, deadline);
+  const bool has_no_room =
+      outcome && !*outcome && outcome->error().code == ErrorCode::kResourceExhausted;
+  if (num_servers < 2 && has_no_room) return std::nullopt;
+  return outcome;
 }
 
 int SplitSolver::NumServers(int servers) const {
   if (address_ == "embedded:") return 1;
   return servers == kServersOfAddress ? CountServers(address_) : servers;
+}
+
+int SplitSolver::NumConnections(size_t problem_bytes) const {
+  if (address_ == "embedded:" || CountServers(address_) > 1) return 1;
+  const auto worth = static_cast<int64_t>(problem_bytes / kLeastPart_bytes);
+  return static_cast<int>(std::min<int64_t>(options_.scene_connections, worth));
+}
+
+std::vector<Backend*> SplitSolver::Connections(Backend* first, int count) {
+  std::vector<Backend*> backends{first};
+  const std::lock_guard lock(mutex_);
+  for (int i = 0; i + 1 < count; ++i) {
+    if (i == static_cast<int>(further_.size())) {
+      auto made = RemoteBackend(address_, options_);
+      if (!made) break;
+      further_.push_back(std::move(*made));
+    }
+    backends.push_back(further_[i].get());
+  }
+  return backends;
 }
 
 int SplitSolver::ThreadsOfServer(Backend* backend, const CallOptions& call, Timeout deadline) {
@@ -99,13 +138,28 @@ int SplitSolver::ThreadsOfServer(Backend* backend, const CallOptions& call, Time
   return threads;
 }
 
-std::optional<Outcome> SolveShards(Backend* backend, const Shards& shards,
+std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int parts) {
+  const double all_s = std::accumulate(times_s.begin(), times_s.end(), 0.0);
+  std::vector<std::vector<int>> dealt(parts);
+  double before_s = 0;
+  for (size_t island = 0; island < times_s.size(); ++island) {
+    const double middle = (before_s + times_s[island] / 2) / all_s;
+    const int part = std::min(static_cast<int>(middle * parts), parts - 1);
+    dealt[part].push_back(static_cast<int>(island));
+    before_s += times_s[island];
+  }
+  std::erase_if(dealt, [](const std::vector<int>& islands) { return islands.empty(); });
+  return dealt;
+}
+
+std::optional<Outcome> SolveShards(std::span<Backend* const> backends, const Shards& shards,
                                    const SolveOptions& options, Timeout deadline) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
   BuildPin pin;
   const auto solve = [&](int shard) -> Outcome {
     const Problem problem = shards.Extract(shard);
+    Backend* const backend = backends[static_cast<size_t>(shard) % backends.size()];
     return SolveAt(backend, ViewOf(problem), of_shards, deadline, &pin);
   };
   std::vector<std::future<Outcome>> others;

@@ -30,16 +30,19 @@ class SplitBitsTest : public testing::Test {
   }
 
   // Whatever it costs.
-  Solution SolveInShards(const Problem& problem, int servers, const SolveOptions& options) {
+  template <typename Deal>
+  Solution SolveInShards(const Problem& problem, const Deal& deal, int shards_wanted,
+                         const SolveOptions& options) {
     ProblemLayout layout;
     EXPECT_TRUE(layout.Read(ViewOf(problem)));
     IslandForecast forecast;
     ForecastIslands(layout, &forecast);
-    const auto dealt = DealLargestFirst(forecast.solve_time_s, servers);
+    const auto dealt = deal(forecast.solve_time_s, shards_wanted);
     if (dealt.empty()) return SolveWhole(problem, options);  // nothing touches anything
     num_shards_ += static_cast<int>(dealt.size());
     const Shards shards(ViewOf(problem), layout, forecast.island_of_tree, dealt);
-    auto solution = SolveShards(backend_.get(), shards, options, std::nullopt);
+    Backend* const backends[]{backend_.get()};
+    auto solution = SolveShards(backends, shards, options, std::nullopt);
     EXPECT_TRUE(solution.has_value()) << "a shard was refused";
     if (!solution) return {};
     EXPECT_TRUE(solution->has_value()) << solution->error().message;
@@ -49,7 +52,12 @@ class SplitBitsTest : public testing::Test {
   void ExpectSameBits(const Problem& problem, const SolveOptions& options = {}) {
     const AnswerBits whole = Bits(SolveWhole(problem, options));
     for (int servers = 1; servers <= 5; ++servers) {
-      EXPECT_EQ(Bits(SolveInShards(problem, servers, options)), whole) << servers << " servers";
+      EXPECT_EQ(Bits(SolveInShards(problem, DealLargestFirst, servers, options)), whole)
+          << servers << " servers";
+    }
+    for (const int connections : {1, 2, 4}) {
+      EXPECT_EQ(Bits(SolveInShards(problem, DealInOrder, connections, options)), whole)
+          << connections << " connections";
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -19,7 +20,7 @@ namespace {
 using test::Bits;
 using test::Stacks;
 
-// The engine of this process, with its calls counted, which can fail them. It tells of one thread.
+// The engine of this process, with its calls counted, which can fail them.
 class CountedBackend final : public Backend {
  public:
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
@@ -39,7 +40,7 @@ class CountedBackend final : public Backend {
     std::this_thread::sleep_for(time_of_info);
     if (!answers_info) return done(tl::unexpected(Error{ErrorCode::kUnavailable, "no server", ""}));
     ServerInfo info;
-    info.solver_threads = 1;
+    info.solver_threads = threads;
     done(info);
   }
 
@@ -81,6 +82,7 @@ class CountedBackend final : public Backend {
   std::chrono::milliseconds time_of_info{0};
   Timeout deadline_of_info;
   std::vector<Timeout> deadlines;  // of the shards
+  uint32_t threads{1};             // that it tells of
   bool answers_info{true};
   int failed_call{0};
   std::optional<Error> failure;
@@ -94,7 +96,8 @@ class SplitSolverTest : public testing::Test {
  protected:
   std::optional<tl::expected<Solution, Error>> Solve(const std::string& address, int servers,
                                                      const SolveOptions& options = {}) {
-    return SplitSolver(address).TrySplit(&backend_, ViewOf(scene_), options, servers, std::nullopt);
+    return SplitSolver(address, {})
+        .TrySplit(&backend_, ViewOf(scene_), options, servers, std::nullopt);
   }
 
   Problem scene_ = Stacks(60, 12);
@@ -178,7 +181,7 @@ TEST_F(SplitSolverTest, AShardThatFailsIsTheErrorOfTheCall) {
 }
 
 TEST_F(SplitSolverTest, TheThreadsOfAServerAreAskedForOnce) {
-  SplitSolver solver("a:1,b:2");
+  SplitSolver solver("a:1,b:2", {});
   backend_.answers_info = false;
   EXPECT_FALSE(solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, std::nullopt).has_value());
   backend_.answers_info = true;
@@ -199,7 +202,7 @@ TEST_F(SplitSolverTest, AtTheLimitOfThreadsTheShardsAreSolvedOneAfterTheOther) {
 }
 
 TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
-  SplitSolver solver("a:1,b:2");
+  SplitSolver solver("a:1,b:2", {});
   backend_.time_of_info = std::chrono::milliseconds(20);
   constexpr std::chrono::hours kDeadline{1};
   const auto solution = solver.TrySplit(&backend_, ViewOf(scene_), {}, 2, kDeadline);
@@ -210,6 +213,105 @@ TEST_F(SplitSolverTest, TheDeadlineCoversWhatComesBeforeTheShards) {
   for (const Timeout& deadline : backend_.deadlines) {
     EXPECT_LE(deadline, kDeadline - backend_.time_of_info);
     EXPECT_GT(deadline, std::chrono::nanoseconds(0));
+  }
+}
+
+TEST(DealInOrderTest, EachPartHasConsecutiveIslandsOfAboutEqualTime) {
+  const std::vector<double> times(100, 0.5);
+  const auto dealt = DealInOrder(times, 4);
+  ASSERT_EQ(dealt.size(), 4u);
+  int next = 0;
+  for (const std::vector<int>& part : dealt) {
+    EXPECT_EQ(part.size(), 25u);
+    for (const int island : part) EXPECT_EQ(island, next++);
+  }
+}
+
+TEST(DealInOrderTest, EveryIslandIsInOnePartAndNoPartIsEmpty) {
+  const std::vector<double> times{1, 1, 90, 1, 1, 1, 1, 4};
+  for (int parts = 1; parts <= 10; ++parts) {
+    int next = 0;
+    for (const std::vector<int>& part : DealInOrder(times, parts)) {
+      EXPECT_FALSE(part.empty());
+      for (const int island : part) EXPECT_EQ(island, next++);
+    }
+    EXPECT_EQ(next, 8);
+  }
+  EXPECT_TRUE(DealInOrder({}, 3).empty());
+}
+
+// The first part goes to the counted backend, the others over connections to a server.
+class SceneConnectionsTest : public testing::Test {
+ protected:
+  static ConnectOptions UpTo(int connections) { return {.scene_connections = connections}; }
+
+  const test::Server server_{"tcp:", test::ConfigWithThreads(2)};
+  const Problem scene_ = Stacks(1300, 12);  // more than 4 MiB
+  CountedBackend backend_;
+};
+
+TEST_F(SceneConnectionsTest, ALargeSceneHasTheSameBitsOverOneTwoAndFour) {
+  const auto whole = server_.Connect().Solve(scene_);
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  backend_.threads = 4;
+  for (const int connections : {2, 4}) {
+    backend_.solves = 0;
+    SplitSolver solver(server_.address(), UpTo(connections));
+    const auto divided = solver.TrySplit(&backend_, ViewOf(scene_), {}, 1, std::nullopt);
+    ASSERT_TRUE(divided.has_value());
+    ASSERT_TRUE(divided->has_value()) << divided->error().message;
+    EXPECT_EQ(backend_.solves, 1);
+    EXPECT_EQ(Bits(**divided), Bits(*whole));
+  }
+}
+
+TEST_F(SceneConnectionsTest, AClientDividesByOneLineHereAndInTheBackground) {
+  auto client = Client::Connect(server_.address(), UpTo(4));
+  ASSERT_TRUE(client.has_value()) << client.error().message;
+  const auto whole = server_.Connect().Solve(scene_);
+  const auto divided = client->Solve(scene_);
+  ASSERT_TRUE(divided.has_value()) << divided.error().message;
+  EXPECT_EQ(Bits(*divided), Bits(*whole));
+  std::promise<Client::SolveOutcome> arrived;
+  client->StartSolve(ViewOf(scene_), {}, 1,
+                     [&](Client::SolveOutcome outcome) { arrived.set_value(std::move(outcome)); });
+  const auto later = arrived.get_future().get();
+  ASSERT_TRUE(later.has_value()) << later.error().message;
+  EXPECT_EQ(Bits(*later), Bits(*whole));
+}
+
+TEST_F(SceneConnectionsTest, AsManyAsTheSizeAndTheThreadsOfTheServerAreWorth) {
+  const auto divide = [&](const Problem& scene, const std::string& address, int connections) {
+    SplitSolver solver(address, UpTo(connections));
+    return solver.TrySplit(&backend_, ViewOf(scene), {}, 1, std::nullopt).has_value();
+  };
+  const std::string address = server_.address();
+  EXPECT_FALSE(divide(scene_, address, 4));  // one thread
+  backend_.threads = 4;
+  EXPECT_FALSE(divide(scene_, address, 1));
+  EXPECT_FALSE(divide(scene_, "a:1,b:2", 4));
+  EXPECT_FALSE(divide(scene_, "embedded:", 4));
+  const int infos = backend_.infos;
+  EXPECT_FALSE(divide(Stacks(60, 12), address, 4));  // below 1 MiB
+  EXPECT_FALSE(divide(Stacks(0, 0), address, 4));
+  EXPECT_EQ(backend_.infos, infos);
+  EXPECT_EQ(backend_.solves, 0);
+  EXPECT_TRUE(divide(scene_, address, 4));
+}
+
+// A whole scene is one call.
+TEST_F(SceneConnectionsTest, AServerWithoutRoomForThePartsIsAskedForTheWhole) {
+  backend_.threads = 4;
+  backend_.failure = Error{ErrorCode::kResourceExhausted, "too many calls", "", "CALLS"};
+  SplitSolver solver(server_.address(), UpTo(2));
+  EXPECT_FALSE(solver.TrySplit(&backend_, ViewOf(scene_), {}, 1, std::nullopt).has_value());
+}
+
+TEST_F(SceneConnectionsTest, TheirNumberHasARange) {
+  for (const int connections : {-1, 0, 65}) {
+    const auto client = Client::Connect("embedded:", UpTo(connections));
+    ASSERT_FALSE(client.has_value());
+    EXPECT_EQ(client.error().field, "scene_connections");
   }
 }
 
