@@ -31,6 +31,15 @@ double TimeOfTrees(std::span<const int> dofs_of_tree, const Islands& islands, in
   return time + kPerFill * n * std::max(0.0, std::sqrt(n) - kFreeOfFill);
 }
 
+double TimeOfAll(std::span<const int> dofs_of_tree, const Islands& islands, int contacts,
+                 int rows) {
+  double time = kPerContact * contacts + kPerRow * rows;
+  for (int island = 0; island < islands.count(); ++island) {
+    time += TimeOfTrees(dofs_of_tree, islands, island);
+  }
+  return time;
+}
+
 const Islands& FindIslands(const JoinedTrees& joined) {
   thread_local Islands islands;
   islands.Find(joined, true);
@@ -58,11 +67,11 @@ void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast) {
 
 double PredictedSolveTime(const ContactProblem& problem) {
   const Islands& islands = FindIslands(JoinedTrees::Of(problem));
-  double time = kPerContact * problem.num_contacts() + kPerRow * problem.num_rows();
-  for (int island = 0; island < islands.count(); ++island) {
-    time += TimeOfTrees(problem.dofs(), islands, island);
-  }
-  return time;
+  return TimeOfAll(problem.dofs(), islands, problem.num_contacts(), problem.num_rows());
+}
+
+double PredictedSolveTime(const ProblemLayout& layout, const Islands& islands) {
+  return TimeOfAll(layout.dofs, islands, layout.num_contacts(), layout.num_rows());
 }
 
 }  // namespace sap

@@ -19,5 +19,7 @@ void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast);
 
 // The sum over all islands. Allocates nothing for a size seen before.
 double PredictedSolveTime(const ContactProblem& problem);
+// As above, where the islands are known.
+double PredictedSolveTime(const ProblemLayout& layout, const Islands& islands);
 
 }  // namespace sap

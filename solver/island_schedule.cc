@@ -13,17 +13,6 @@ namespace {
 // A task below this costs more to start than it gains [flop].
 constexpr double kTaskFlops = 5e4;
 
-// Islands with more work than this per iteration are worth several threads [flop].
-constexpr double kLargeIslandFlops = 1e6;
-
-// Trees whose part of all arrays is about 1 MiB, as much as the second-level cache of a core has:
-// 80 to 160 take the same time, 640 gain nothing. Smaller blocks than the least leave too many
-// lanes of single bodies unfilled.
-constexpr int kMostTreesOfBlock = 160;
-constexpr int kLeastTreesOfBlock = 40;
-// Work for 16 threads that end together.
-constexpr int kBlocks = 64;
-
 constexpr double kFlopsPerContact = 1000;
 constexpr double kFlopsPerRow = 200;
 
@@ -44,24 +33,16 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   for (int island = 0; island < count; ++island) {
     flops_[island] = FlopsOf(graph, graph.island_ranges()[island], plans.plan(island));
   }
-  island_.clear();
-  const auto append = [&](bool large) {
-    for (int island = 0; island < count; ++island) {
-      if ((flops_[island] >= kLargeIslandFlops) == large) island_.push_back(island);
-    }
-  };
-  append(/*large=*/true);
-  num_large_ = static_cast<int>(island_.size());
-  std::sort(island_.begin(), island_.end(), [&](int a, int b) { return Precedes(a, b); });
-  append(/*large=*/false);
+  island_.resize(count);
+  std::iota(island_.begin(), island_.end(), 0);
+  std::ranges::sort(island_, [this](int a, int b) {
+    return flops_[a] != flops_[b] ? flops_[a] > flops_[b] : a < b;
+  });
+  num_large_ = 0;
+  while (num_large_ < count && IsLarge(island_[num_large_])) ++num_large_;
   task_start_.resize(num_large_ + 1);
   std::iota(task_start_.begin(), task_start_.end(), 0);
-  const int trees = graph.num_slots() / kBlocks;
-  if (trees >= kLeastTreesOfBlock) {
-    AddBlocks(graph, num_large_, std::min(trees, kMostTreesOfBlock));
-  } else {
-    AddTasksBySize(num_large_);
-  }
+  AddTasks(num_large_);
   constraints_after_.resize(count);
   cubed_dofs_from_.resize(count);
   int64_t constraints = 0;
@@ -75,14 +56,9 @@ void IslandSchedule::Build(const ConstraintGraph& graph, const IslandPlans& plan
   }
 }
 
-bool IslandSchedule::Precedes(int a, int b) const {
-  return flops_[a] != flops_[b] ? flops_[a] > flops_[b] : a < b;
-}
-
 // Makes tasks of the islands from this position on.
-void IslandSchedule::AddTasksBySize(int begin) {
+void IslandSchedule::AddTasks(int begin) {
   const int count = static_cast<int>(island_.size());
-  std::sort(island_.begin() + begin, island_.end(), [&](int a, int b) { return Precedes(a, b); });
   double task_flops = 0;
   for (int i = begin; i < count; ++i) {
     task_flops += flops_[island_[i]];
@@ -92,21 +68,6 @@ void IslandSchedule::AddTasksBySize(int begin) {
     if ((task_flops < kTaskFlops || !fills) && i + 1 < count) continue;
     task_start_.push_back(i + 1);
     task_flops = 0;
-  }
-}
-
-// Makes tasks of the islands from this position on, which ascend: each of `trees` trees or a few
-// more.
-void IslandSchedule::AddBlocks(const ConstraintGraph& graph, int begin, int trees) {
-  const int count = static_cast<int>(island_.size());
-  int in_block = 0;
-  for (int i = begin; i < count; ++i) {
-    in_block += graph.island_ranges()[island_[i]].num_trees();
-    if (in_block < trees && i + 1 < count) continue;
-    std::sort(island_.begin() + task_start_.back(), island_.begin() + i + 1,
-              [&](int a, int b) { return Precedes(a, b); });
-    task_start_.push_back(i + 1);
-    in_block = 0;
   }
 }
 

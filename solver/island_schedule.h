@@ -1,10 +1,8 @@
 // In which order the islands of a problem are solved, and what is left to do after each.
 //
-// Islands with work for several threads come first, the largest before the others: one that is
-// started late leaves the other threads idle. Of a scene beyond the cache of a core, neighbours
-// come next, block by block: a block is a task, and touches a stretch of every array that is its
-// own. Otherwise the rest follows by size, and shares tasks, so that a task is worth its overhead.
-// Within a task the largest is first. A function of the graph and its plans alone.
+// The largest island comes first: one that is started late leaves the other threads idle. Islands
+// with work for several threads have tasks of their own; the others share tasks, so that a task is
+// worth its overhead. A function of the graph and its plans alone.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +16,10 @@ namespace sap {
 
 class IslandSchedule {
  public:
+  // Islands with more work than this per iteration are solved by several threads [flop]: a fall of
+  // 160 bodies has 2e6, and loses where the caches of cores are far apart; one of 500 has 1e7.
+  static constexpr double kLargeFlops = 5e6;
+
   void Build(const ConstraintGraph& graph, const IslandPlans& plans);
 
   // Task t solves the islands at positions [task_begin(t), task_end(t)) of the schedule.
@@ -27,6 +29,7 @@ class IslandSchedule {
   int island(int position) const { return island_[position]; }
   // The first so many islands of the schedule have work for several threads.
   int num_large() const { return num_large_; }
+  bool IsLarge(int island) const { return flops_[island] >= kLargeFlops; }
 
   // Islands later in the schedule, and their constraints.
   int islands_after(int position) const { return static_cast<int>(island_.size()) - 1 - position; }
@@ -41,9 +44,7 @@ class IslandSchedule {
   }
 
  private:
-  bool Precedes(int a, int b) const;
-  void AddTasksBySize(int begin);
-  void AddBlocks(const ConstraintGraph& graph, int begin, int trees);
+  void AddTasks(int begin);
 
   int num_large_{0};
   std::vector<double> flops_;               // per island

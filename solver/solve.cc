@@ -3,6 +3,7 @@
 #include <limits>
 #include <string>
 
+#include "solver/shard_run.h"
 #include "solver/solve_run.h"
 
 namespace sap {
@@ -11,6 +12,7 @@ struct Solver::Impl {
   explicit Impl(TaskArena* arena) { state.arena = arena; }
 
   SolverState state;
+  ShardWorkspaces shards;
 };
 
 std::string MemoryLimitExceeded::Message() const {
@@ -26,10 +28,17 @@ Solver& Solver::operator=(Solver&&) noexcept = default;
 
 void Solver::UseArena(TaskArena* arena) { impl_->state.arena = arena; }
 
-size_t Solver::storage_bytes() const { return sizeof(Impl) + impl_->state.storage_bytes(); }
-size_t Solver::factor_bytes() const { return impl_->state.factors.storage_bytes(); }
+size_t Solver::storage_bytes() const {
+  return sizeof(Impl) + StorageBytes(impl_->state, impl_->shards);
+}
+size_t Solver::factor_bytes() const {
+  return impl_->state.factors.storage_bytes() + impl_->shards.factor_bytes();
+}
 
-void Solver::DropUnusedPlans() { impl_->state.plans.DropUnused(); }
+void Solver::DropUnusedPlans() {
+  impl_->state.plans.DropUnused();
+  impl_->shards.DropUnusedPlans();
+}
 
 tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& problem,
                                                       const SolverOptions& options,
@@ -39,6 +48,15 @@ tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& prob
   const auto prepared = run.Prepare(/*differentiates=*/false);
   if (prepared) run.SolveIslands();
   return prepared;
+}
+
+tl::expected<bool, MemoryLimitExceeded> Solver::Solve(const ShardedProblem& problem,
+                                                      std::span<const double> guess,
+                                                      const SolverOptions& options,
+                                                      const StopToken& stop,
+                                                      ContactSolution* solution) {
+  return ShardRun(problem, guess, options, stop, impl_->state.arena, &impl_->shards, solution)
+      .Solve();
 }
 
 tl::expected<void, MemoryLimitExceeded> Solver::Differentiate(

@@ -23,6 +23,8 @@
 
 namespace sap {
 
+class ShardedProblem;
+
 // A problem whose factorization is larger than SolverOptions::max_factor_bytes.
 struct MemoryLimitExceeded {
   size_t needed_bytes;
@@ -54,6 +56,16 @@ class Solver {
   // it is allocated; *solution means nothing then. std::bad_alloc passes through; the solver can be
   // used again after it.
   tl::expected<void, MemoryLimitExceeded> Solve(const ContactProblem& problem,
+                                                const SolverOptions& options, const StopToken& stop,
+                                                ContactSolution* solution);
+
+  // Solves a scene in shards, each of which is read, laid out, solved and answered as one task: the
+  // bits are those of the whole. `guess`: of all velocities, in place of the problem's
+  // own; or empty. False if a value of the problem is refused, or misses for the options:
+  // ContactProblem tells which.
+  // *solution means nothing then, nor after a cancellation.
+  tl::expected<bool, MemoryLimitExceeded> Solve(const ShardedProblem& problem,
+                                                std::span<const double> guess,
                                                 const SolverOptions& options, const StopToken& stop,
                                                 ContactSolution* solution);
 

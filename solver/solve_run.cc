@@ -32,7 +32,6 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::Prepare(bool differentiates) {
   } else {
     LayOut();
   }
-  ChooseThreads();
   if (!stop_.Cancelled()) {  // else no island will use them
     if (const auto reserved = ReserveFactors(); !reserved) return reserved;
   }
@@ -66,32 +65,7 @@ void SolveRun::LayOut() {
     resize();
   }
   state_.schedule.Build(state_.graph, state_.plans);
-  state_.shared.assign(state_.graph.islands().count(), false);
   if (state_.plans.complete()) state_.pattern.Assign(problem_, options_.islands);
-}
-
-// Which large islands several threads solve: where the arena leaves it open, the faster way.
-void SolveRun::ChooseThreads() {
-  if (state_.num_threads() == 1) return;
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double time_left_s =
-      stop_.HasDeadline() ? std::chrono::duration<double>(stop_.TimeLeft()).count() : kInfinity;
-  for (int i = 0; i < state_.schedule.num_large(); ++i) {
-    const int island = state_.schedule.island(i);
-    state_.shared[island] =
-        state_.arena->sharing() == Sharing::kAlways ||
-        state_.sharing_trials.Shares(state_.schedule.flops(island), time_left_s);
-  }
-}
-
-void SolveRun::RecordTimes() {
-  if (state_.num_threads() == 1) return;
-  for (int i = 0; i < state_.schedule.num_large(); ++i) {
-    const int island = state_.schedule.island(i);
-    const IslandReport& report = solution_.islands[island];
-    state_.sharing_trials.Took(state_.schedule.flops(island), state_.shared[island] != 0,
-                               report.iterations, report.solve_time_s);
-  }
 }
 
 void SolveRun::Resize() {
@@ -138,7 +112,6 @@ tl::expected<void, MemoryLimitExceeded> SolveRun::ReserveFactors() {
 void SolveRun::SolveIslands() {
   const Clock::time_point start = Clock::now();
   state_.ForTasks([this](int task) { SolveTask(task); });
-  RecordTimes();
   SumCosts();
   solution_.times.solve_s = SecondsSince(start);
 }

@@ -15,7 +15,6 @@
 #include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
 #include "solver/problem_pattern.h"
-#include "solver/sharing_trials.h"
 #include "solver/solve.h"
 
 namespace sap {
@@ -40,8 +39,6 @@ struct SolverState {
   SapWorkspace workspace;
   WorkspaceRoom workspace_room{WorkspaceRoom::kNone};
   DeadlineReserve deadline_reserve;
-  SharingTrials sharing_trials;
-  std::vector<uint8_t> shared;  // by island: whether several threads work on it
   // Workspace of its derivatives:
   AdjointData adjoint;
   std::vector<SharedInputs> shared_inputs;  // by island, then by cotangent
@@ -49,12 +46,12 @@ struct SolverState {
 
   size_t storage_bytes() const {
     return StorageBytes(pattern, graph, sweep_order, plans, schedule, factor_bytes, factors, model,
-                        workspace, shared, adjoint, shared_inputs, tangent_costs);
+                        workspace, adjoint, shared_inputs, tangent_costs);
   }
 
   int num_threads() const { return arena != nullptr ? arena->num_threads() : 1; }
   // Where an island is worked on; null: by one thread.
-  TaskArena* ArenaOf(int island) const { return shared[island] ? arena : nullptr; }
+  TaskArena* ArenaOf(int island) const { return schedule.IsLarge(island) ? arena : nullptr; }
   IslandView View(int island) const { return {graph, model, island, ArenaOf(island)}; }
   // Calls body(task) for the tasks of the schedule.
   template <typename Body>
@@ -93,8 +90,6 @@ class SolveRun {
 
  private:
   void LayOut();
-  void ChooseThreads();
-  void RecordTimes();
   void Resize();
   void ResizeWorkspace();
   tl::expected<void, MemoryLimitExceeded> ReserveFactors();

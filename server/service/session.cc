@@ -87,8 +87,7 @@ ServiceStatus Session::Decode() {
       solve_.Decode(shared_.config).and_then([this] { return KeepVelocities(); });
   if (!decoded) return decoded;
   return CatchExceptions([&]() -> ServiceStatus {
-    SolveTask& task = solve_.task();
-    outcome_->set_warm_started(last_velocities_.SetGuess(task.view(), &task.problem()));
+    outcome_->set_warm_started(solve_.task().StartFrom(last_velocities_));
     return {};
   });
 }
@@ -110,7 +109,7 @@ ServiceStatus Session::Run(TaskArena* arena) {
     solver->UseArena(arena);
     v1::ContactSolution* answer = outcome_->mutable_outcome()->mutable_solution();
     ServiceStatus status = solve_.Solve(solver.get(), answer);
-    if (status) last_velocities_.Remember(solve_.task().problem(), solve_.solution());
+    if (status) last_velocities_.Remember(solve_.task().trees(), solve_.solution());
     solver_ = std::move(solver);
     return status;
   });
@@ -118,8 +117,9 @@ ServiceStatus Session::Run(TaskArena* arena) {
 
 // Before the solve: nothing may fail after it.
 ServiceStatus Session::KeepVelocities() {
-  const ContactProblem& problem = solve_.task().problem();
-  const int64_t bytes = NamedVelocities::BytesFor(problem.num_trees(), problem.num_velocities());
+  const NamedTrees trees = solve_.task().trees();
+  const int64_t bytes =
+      NamedVelocities::BytesFor(std::ssize(trees.dofs), solve_.task().num_velocities());
   if (bytes <= velocity_bytes_) return {};
   return shared_.admission->KeepBytes(shared_.account, bytes - velocity_bytes_).map([&] {
     velocity_bytes_ = bytes;

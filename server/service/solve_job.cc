@@ -32,8 +32,7 @@ bool AllSolved(const ContactSolution& solution) {
 
 // Writes the guess that the solve started from into the message, so that the record is
 // self-contained.
-void SetGuess(const ContactProblem& problem, v1::ContactProblem* message) {
-  const auto guess = problem.v_guess();
+void SetGuess(const std::vector<double>& guess, v1::ContactProblem* message) {
   const auto trees_end = guess.begin() + message->trees().free_motion_velocity_size();
   if (message->has_trees()) {
     message->mutable_trees()->mutable_guess_velocity()->Assign(guess.begin(), trees_end);
@@ -206,7 +205,7 @@ v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double durat
   *record.mutable_options() = *options_;
   record.set_duration_s(duration_s);
   if (decoded_) {
-    SetGuess(task_.problem(), record.mutable_problem());
+    SetGuess(task_.guess(), record.mutable_problem());
     // Explicit, since this server's limit may be lower than the default of the server that replays.
     record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);
   }

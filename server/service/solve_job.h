@@ -75,7 +75,7 @@ class SolveJob {
   // Bytes kept for the next problem.
   size_t storage_bytes() const { return StorageBytes(task_, solution_); }
   // Frees the plans of earlier problems.
-  void DropUnusedPlans() { task_.problem().DropUnusedPlans(); }
+  void DropUnusedPlans() { task_.DropUnusedPlans(); }
   // Frees all of it.
   void FreeStorage() {
     task_ = {};

@@ -43,7 +43,7 @@ Engine::Process& Engine::Current() {
 EngineStatus Engine::Solve(Workspace* workspace, const SolverOptions& options,
                            const CallLimits& call, const SolveLimits& limits,
                            ContactSolution* solution, Derivatives* derivatives) {
-  const SolveTask& task = workspace->task;
+  SolveTask& task = workspace->task;
   workspace->solver.UseArena(task.IsSmall(options) ? nullptr : &Current().arena);
   return task.Solve(&workspace->solver, options, call, limits, solution, derivatives);
 }

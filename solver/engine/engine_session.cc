@@ -13,11 +13,11 @@ EngineStatus EngineSession::Step(const ContactProblemView& problem, const Solver
     if (workspace == nullptr) workspace = std::make_unique<Workspace>();
     EngineStatus status = workspace->task.Read(problem);
     if (status) {
-      report->warm_started = last_velocities_.SetGuess(problem, &workspace->task.problem());
+      report->warm_started = workspace->task.StartFrom(last_velocities_);
       report->check_s = SecondsSince(call.arrival);
       status = engine_->Solve(workspace.get(), options, call, limits, solution);
     }
-    if (status) last_velocities_.Remember(workspace->task.problem(), *solution);
+    if (status) last_velocities_.Remember(workspace->task.trees(), *solution);
     workspace_ = std::move(workspace);
     return status;
   });

@@ -7,18 +7,40 @@
 #include "solver/problem/input_differential.h"
 
 namespace sap {
+namespace {
+
+tl::unexpected<EngineError> OutOfMemory(const MemoryLimitExceeded& error) {
+  return tl::unexpected(
+      EngineError{EngineErrorCode::kResourceExhausted, error.Message(), "", "SOLVE_MEMORY"});
+}
+
+}  // namespace
 
 EngineStatus SolveTask::Read(const ContactProblemView& view, const ProblemLimits& limits) {
   view_ = view;
+  limits_ = limits;
   derivatives_.reset();
-  if (const auto checked = problem_.Reset(view, limits); !checked) {
+  guess_.clear();
+  in_shards_ = sharded_.Read(view, limits);
+  if (!in_shards_) return ReadWhole();
+  predicted_s_ = PredictedSolveTime(sharded_.layout(), sharded_.islands());
+  return {};
+}
+
+EngineStatus SolveTask::ReadWhole() {
+  in_shards_ = false;
+  if (const auto checked = problem_.Reset(view_, limits_); !checked) {
     return RefuseField(checked.error());
   }
+  if (!guess_.empty()) problem_.SetGuess(guess_);
   predicted_s_ = PredictedSolveTime(problem_);
   return {};
 }
 
 EngineStatus SolveTask::Read(DerivativesRequest request) {
+  if (in_shards_) {
+    if (EngineStatus read = ReadWhole(); !read) return read;
+  }
   if (EngineStatus checked = CheckDerivatives(request, view_, problem_); !checked) return checked;
   if (!request.velocity.empty()) problem_.SetGuess(request.velocity);
   predicted_s_ *= RelativeWork(request.count());
@@ -26,21 +48,83 @@ EngineStatus SolveTask::Read(DerivativesRequest request) {
   return {};
 }
 
+NamedTrees SolveTask::trees() const {
+  if (!in_shards_) return {problem_.tree_id(), problem_.velocity_start(), problem_.dofs()};
+  const ProblemLayout& layout = sharded_.layout();
+  return {layout.name, layout.velocity_start, layout.dofs};
+}
+
+std::vector<double> SolveTask::guess() const {
+  if (!guess_.empty()) return guess_;
+  std::vector<double> guess;
+  AssignGuessOfProblem(&guess);
+  return guess;
+}
+
+void SolveTask::AssignGuessOfProblem(std::vector<double>* guess) const {
+  if (!in_shards_) return guess->assign(problem_.v_guess().begin(), problem_.v_guess().end());
+  guess->clear();
+  const auto append = [guess](std::span<const double> given, std::span<const double> v_star) {
+    const std::span<const double> from = given.empty() ? v_star : given;
+    guess->insert(guess->end(), from.begin(), from.end());
+  };
+  append(view_.trees.guess_velocity, view_.trees.free_motion_velocity);
+  append(view_.bodies.guess_velocity, view_.bodies.free_motion_velocity);
+  guess->resize(num_velocities());  // v* may be missing, for which the problem will be refused
+}
+
+bool SolveTask::StartFrom(const NamedVelocities& velocities) {
+  AssignGuessOfProblem(&guess_);
+  if (!velocities.FillGuess(view_, trees(), guess_)) {
+    guess_.clear();
+    return false;
+  }
+  if (!in_shards_) problem_.SetGuess(guess_);
+  return true;
+}
+
 EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
                               const SolveLimits& limits, ContactSolution* solution,
-                              Derivatives* derivatives) const {
+                              Derivatives* derivatives) {
   if (derivatives_ && options.coulomb) {
     return RefuseField("options.coulomb",
                        "is given; there are derivatives of the convex model alone");
   }
-  if (options.rest) {
-    if (const char* field = problem_.MissingInitialVelocity(); field != nullptr) {
-      return RefuseField(field,
-                         "is empty; options.rest needs the velocities at the beginning of the "
-                         "step of all that constraints touch");
-    }
+  if (in_shards_ && !options.islands) {
+    if (EngineStatus read = ReadWhole(); !read) return read;
   }
   const StopToken stop = StopTokenFor(call, limits);
+  const EngineStatus solved = in_shards_ ? SolveShards(solver, options, stop, solution)
+                                         : SolveWhole(solver, options, stop, solution, derivatives);
+  if (EngineStatus live = CheckLive(call); !live) return live;
+  return solved;
+}
+
+// A rule on options and problem together.
+EngineStatus SolveTask::CheckOptions(const SolverOptions& options) const {
+  const char* const field = options.rest ? problem_.MissingInitialVelocity() : nullptr;
+  if (field == nullptr) return {};
+  return RefuseField(field,
+                     "is empty; options.rest needs the velocities at the beginning of the step of "
+                     "all that constraints touch");
+}
+
+EngineStatus SolveTask::SolveShards(Solver* solver, const SolverOptions& options,
+                                    const StopToken& stop, ContactSolution* solution) {
+  const auto solved = solver->Solve(sharded_, guess_, options, stop, solution);
+  if (!solved) return OutOfMemory(solved.error());
+  if (*solved) return {};
+  // A shard does not know which fault is the first of the whole.
+  if (EngineStatus read = ReadWhole(); !read) return read;
+  if (EngineStatus checked = CheckOptions(options); !checked) return checked;
+  return tl::unexpected(EngineError{EngineErrorCode::kInternal,
+                                    "a part of the scene is refused, and the scene is not", ""});
+}
+
+EngineStatus SolveTask::SolveWhole(Solver* solver, const SolverOptions& options,
+                                   const StopToken& stop, ContactSolution* solution,
+                                   Derivatives* derivatives) {
+  if (EngineStatus checked = CheckOptions(options); !checked) return checked;
   const auto solve = [&]() -> tl::expected<void, MemoryLimitExceeded> {
     if (!derivatives_) return solver->Solve(problem_, options, stop, solution);
     std::vector<ProblemDifferential> changes(derivatives_->directions.size());
@@ -52,10 +136,8 @@ EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, cons
                                  derivatives);
   };
   const auto solved = solve();
-  if (EngineStatus live = CheckLive(call); !live) return live;
-  if (solved) return {};
-  return tl::unexpected(EngineError{EngineErrorCode::kResourceExhausted, solved.error().Message(),
-                                    "", "SOLVE_MEMORY"});
+  if (!solved) return OutOfMemory(solved.error());
+  return {};
 }
 
 }  // namespace sap

@@ -2,10 +2,14 @@
 //
 //   view -> Read -> [derivatives -> Read] -> Solve -> solution, derivatives
 //
+// Read looks at the indices alone where a scene has many small islands. Its values are checked in
+// Solve, by the threads that solve it.
+//
 // It knows neither threads nor queues: the caller chooses the solver and its arena, by IsSmall.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "solver/engine/derivatives_request.h"
 #include "solver/engine/engine_error.h"
@@ -14,7 +18,9 @@
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
+#include "solver/problem/named_velocities.h"
 #include "solver/problem/solver_options.h"
+#include "solver/sharded_problem.h"
 #include "solver/solve.h"
 
 namespace sap {
@@ -25,14 +31,22 @@ class SolveTask {
   // Predicted time below which a problem is small: waking other threads would cost about as much.
   static constexpr double kSmall_s = 200e-6;
 
-  // Checks a problem. Its arrays must live until it is answered.
+  // Reads a problem. Its arrays must live until it is answered.
   EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {});
   // Checks a request for derivatives of the problem; the request's velocity becomes the guess.
   EngineStatus Read(DerivativesRequest request);
 
   const ContactProblemView& view() const { return view_; }
-  ContactProblem& problem() { return problem_; }
+  // The problem that is differentiated, checked.
   const ContactProblem& problem() const { return problem_; }
+  NamedTrees trees() const;
+  int num_velocities() const { return trees().velocity_start.back(); }
+  // Where the solve starts: that of the problem, or of StartFrom.
+  std::vector<double> guess() const;
+
+  // Trees and bodies without a guess start from their velocities there. Returns whether there are
+  // any.
+  bool StartFrom(const NamedVelocities& velocities);
 
   // Whether the problem is predicted to take less time than `below_s`. The prediction is for some
   // ten iterations; options that allow more than the default may use all of them, of which 10,000
@@ -43,16 +57,30 @@ class SolveTask {
   }
 
   // Solves the problem and differentiates it if that was asked for. An error if the call was
-  // cancelled, its deadline passed, or memory is short.
+  // cancelled, its deadline passed, memory is short, or a value that Read left is refused.
   EngineStatus Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
                      const SolveLimits& limits, ContactSolution* solution,
-                     Derivatives* derivatives = nullptr) const;
+                     Derivatives* derivatives = nullptr);
 
-  size_t storage_bytes() const { return StorageBytes(problem_, derivatives_); }
+  size_t storage_bytes() const { return StorageBytes(problem_, sharded_, guess_, derivatives_); }
+  // Frees what is kept for problems other than the last one, and is of no use to that.
+  void DropUnusedPlans() { problem_.DropUnusedPlans(); }
 
  private:
+  EngineStatus ReadWhole();
+  void AssignGuessOfProblem(std::vector<double>* guess) const;
+  EngineStatus CheckOptions(const SolverOptions& options) const;
+  EngineStatus SolveShards(Solver* solver, const SolverOptions& options, const StopToken& stop,
+                           ContactSolution* solution);
+  EngineStatus SolveWhole(Solver* solver, const SolverOptions& options, const StopToken& stop,
+                          ContactSolution* solution, Derivatives* derivatives);
+
   ContactProblemView view_;
+  ProblemLimits limits_;
+  bool in_shards_{false};  // or whole
+  ShardedProblem sharded_;
   ContactProblem problem_;
+  std::vector<double> guess_;  // of StartFrom; empty: that of the problem
   std::optional<DerivativesRequest> derivatives_;
   double predicted_s_{0};
 };

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "solver/parallel/storage_bytes.h"
@@ -14,20 +15,28 @@
 
 namespace sap {
 
+// The trees and bodies of a problem.
+struct NamedTrees {
+  std::span<const int64_t> name;        // -1: none
+  std::span<const int> velocity_start;  // [trees + 1]
+  std::span<const int> dofs;
+};
+
 class NamedVelocities {
  public:
   // Stores the velocities of all named trees, except those of islands that ended with a numerical
   // failure: their velocities must not enter later steps.
-  void Remember(const ContactProblem& problem, const ContactSolution& solution);
+  void Remember(const NamedTrees& trees, const ContactSolution& solution);
 
-  // Sets the guess of each named tree or body that is stored with the same number of dofs, except
-  // in groups to which `view` gives one. The problem has been read from the view. Returns whether
-  // any guess was set.
-  bool SetGuess(const ContactProblemView& view, ContactProblem* problem);
+  // Puts the velocities of each named tree or body that is stored with the same number of dofs into
+  // `guess`, of all velocities, except in groups to which `view` gives a guess. The trees are those
+  // of the view. Returns whether there was any.
+  bool FillGuess(const ContactProblemView& view, const NamedTrees& trees,
+                 std::span<double> guess) const;
 
   void Clear() { entries_.clear(); }
 
-  size_t storage_bytes() const { return StorageBytes(entries_, velocities_, guess_); }
+  size_t storage_bytes() const { return StorageBytes(entries_, velocities_); }
 
   // Bytes that the velocities of a problem with these counts take here, at most.
   static int64_t BytesFor(int64_t trees, int64_t velocities) {
@@ -44,7 +53,6 @@ class NamedVelocities {
 
   std::vector<Entry> entries_;  // sorted by name
   std::vector<double> velocities_;
-  std::vector<double> guess_;  // scratch of SetGuess
 };
 
 }  // namespace sap

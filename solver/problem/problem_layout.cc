@@ -1,6 +1,7 @@
 #include "solver/problem/problem_layout.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "solver/problem/input_arrays.h"
 #include "solver/problem/problem_reader.h"
@@ -21,8 +22,14 @@ bool IsEmptyOr(std::span<const Value> array, int64_t length) {
   return array.empty() || IsOfLength(array, length);
 }
 
+// Looks at all, without a branch for each.
 bool AreWithin(std::span<const int32_t> indices, int lowest, int64_t end) {
-  return std::ranges::all_of(indices, [=](int32_t i) { return lowest <= i && i < end; });
+  int32_t least = lowest, most = lowest;
+  for (const int32_t i : indices) {
+    least = std::min(least, i);
+    most = std::max(most, i);
+  }
+  return indices.empty() || (least >= lowest && most < end);
 }
 
 // The arrays whose lengths follow from the counts alone.
@@ -53,7 +60,7 @@ bool ProblemLayout::Read(const ContactProblemView& view) {
     return false;
   }
   return HasLengthsOfCounts(view) && ReadTrees(view) && ReadCouplings(view.trees) &&
-         NamesDiffer(view) && ReadContacts(view) && ReadBodyContacts(view) && ReadRows(view.rows);
+         ReadNames(view) && ReadContacts(view) && ReadBodyContacts(view) && ReadRows(view.rows);
 }
 
 bool ProblemLayout::ReadTrees(const ContactProblemView& view) {
@@ -103,11 +110,22 @@ bool ProblemLayout::ReadCouplings(const ContactProblemView::Trees& trees) {
   return IsOfLength(trees.coupling_block, coupling_block_size);
 }
 
-bool ProblemLayout::NamesDiffer(const ContactProblemView& view) {
-  names_.assign(view.trees.tree_id.begin(), view.trees.tree_id.end());
-  names_.insert(names_.end(), view.bodies.body_id.begin(), view.bodies.body_id.end());
-  std::ranges::sort(names_);
-  return std::ranges::adjacent_find(names_) == names_.end();
+// False where two names are equal.
+bool ProblemLayout::ReadNames(const ContactProblemView& view) {
+  name.clear();
+  const auto append = [this](std::span<const uint32_t> names, size_t count) {
+    if (names.empty()) {
+      name.insert(name.end(), count, -1);
+    } else {
+      name.insert(name.end(), names.begin(), names.end());
+    }
+  };
+  append(view.trees.tree_id, view.trees.dofs.size());
+  append(view.bodies.body_id, view.bodies.mass.size());
+  sorted_names_.clear();
+  std::ranges::copy_if(name, std::back_inserter(sorted_names_), [](int64_t n) { return n >= 0; });
+  if (!std::ranges::is_sorted(sorted_names_)) std::ranges::sort(sorted_names_);  // they mostly are
+  return std::ranges::adjacent_find(sorted_names_) == sorted_names_.end();
 }
 
 bool ProblemLayout::ReadContacts(const ContactProblemView& view) {
@@ -146,7 +164,7 @@ bool ProblemLayout::ReadTreesOfContacts(const ContactProblemView::Contacts& cont
     return false;
   }
   if (contacts.parts.empty()) {
-    for (int64_t i = 0; i < pairs; ++i) AppendContact(contacts.tree_a[i], contacts.tree_b[i]);
+    AppendContacts(contacts.tree_a, contacts.tree_b, 0);
     return contacts.part_tree.empty();
   }
   for (const uint32_t parts : contacts.parts) {
@@ -157,11 +175,20 @@ bool ProblemLayout::ReadTreesOfContacts(const ContactProblemView::Contacts& cont
   return pairs == 0 && IsOfLength(contacts.part_tree, contact_start.back());
 }
 
-// Appends a contact of one tree, where tree_b is -1, or of two.
-void ProblemLayout::AppendContact(int tree_a, int tree_b) {
-  contact_trees.push_back(tree_a);
-  if (tree_b >= 0) contact_trees.push_back(tree_b);
-  contact_start.push_back(static_cast<int64_t>(contact_trees.size()));
+// Appends contacts of one tree, where b is -1, or of two; trees are numbered from `first` on.
+void ProblemLayout::AppendContacts(std::span<const int32_t> a, std::span<const int32_t> b,
+                                   int first) {
+  const size_t before = contact_start.size();
+  auto next = static_cast<int64_t>(contact_trees.size());
+  contact_start.resize(before + a.size());
+  contact_trees.resize(next + 2 * a.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    contact_trees[next++] = first + a[i];
+    contact_trees[next] = first + b[i];
+    next += b[i] >= 0 ? 1 : 0;
+    contact_start[before + i] = next;
+  }
+  contact_trees.resize(next);
 }
 
 bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
@@ -172,10 +199,7 @@ bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
       !AreWithin(contacts.body_b, -1, bodies)) {
     return false;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    AppendContact(articulated_trees + contacts.body_a[i],
-                  contacts.body_b[i] < 0 ? -1 : articulated_trees + contacts.body_b[i]);
-  }
+  AppendContacts(contacts.body_a, contacts.body_b, articulated_trees);
   NumberAngular(contacts.law, jacobian_contacts);
   return true;
 }
@@ -183,6 +207,10 @@ bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
 // Numbers the contacts from `first` on.
 void ProblemLayout::NumberAngular(const ContactProblemView::Law& law, int64_t first) {
   const int64_t count = num_contacts() - first;
+  if (law.torsional_friction.empty() && law.rolling_friction.empty()) {
+    angular_number.resize(num_contacts(), -1);
+    return;
+  }
   const LawMessage message{{}, law, {count, {}}, 0, 0};
   for (int64_t i = 0; i < count; ++i) {
     angular_number.push_back(message.IsAngular(i) ? num_angular++ : -1);

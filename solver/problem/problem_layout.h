@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/islands.h"
 
@@ -24,6 +26,11 @@ struct ProblemLayout {
   JoinedTrees joined() const {
     return {num_trees(), contact_start, contact_trees, row_start, row_entries, coupled};
   }
+  size_t storage_bytes() const {
+    return StorageBytes(dofs, velocity_start, name, matrix_start, coupled, contact_start,
+                        contact_trees, jacobian_start, angular_number, angular_start, row_start,
+                        row_entries, sorted_names_);
+  }
 
   int articulated_trees{0};           // those that are no bodies
   int jacobian_contacts{0};           // those that are no body contacts
@@ -31,6 +38,7 @@ struct ProblemLayout {
   int jacobian_angular{0};            // those of them that are no body contacts
   std::vector<int> dofs;              // [T]
   std::vector<int> velocity_start;    // [T + 1]
+  std::vector<int64_t> name;          // [T], -1: none
   std::vector<int64_t> matrix_start;  // of dynamics matrices [articulated trees + 1]
   std::vector<CoupledPair> coupled;
   int64_t coupling_block_size{0};
@@ -47,13 +55,13 @@ struct ProblemLayout {
   bool ReadCouplings(const ContactProblemView::Trees& trees);
   bool ReadContacts(const ContactProblemView& view);
   bool ReadTreesOfContacts(const ContactProblemView::Contacts& contacts);
-  void AppendContact(int tree_a, int tree_b);
+  void AppendContacts(std::span<const int32_t> a, std::span<const int32_t> b, int first);
   bool ReadBodyContacts(const ContactProblemView& view);
   void NumberAngular(const ContactProblemView::Law& law, int64_t first);
   bool ReadRows(const ContactProblemView::Rows& rows);
-  bool NamesDiffer(const ContactProblemView& view);
+  bool ReadNames(const ContactProblemView& view);
 
-  std::vector<uint32_t> names_;  // scratch
+  std::vector<int64_t> sorted_names_;  // scratch
 };
 
 }  // namespace sap

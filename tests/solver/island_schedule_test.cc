@@ -90,36 +90,6 @@ TEST(IslandPlansTest, WithoutTimeLargeIslandsHaveNoPlanUntilThereIsSome) {
 }
 
 // 1500 heaps of seven bodies, and a pile that comes last.
-class LargeSceneScheduleTest : public IslandScheduleTest {
- protected:
-  LargeSceneScheduleTest() : IslandScheduleTest(HeapsBeforeAPile(1500, 60)) {}
-};
-
-TEST_F(LargeSceneScheduleTest, NeighboursShareATaskLargestFirst) {
-  constexpr int kMostTrees = 160;
-  const int count = graph_.islands().count();
-  const auto num_trees = [&](int island) { return graph_.island_ranges()[island].num_trees(); };
-  EXPECT_EQ(schedule_.num_large(), 1);
-  EXPECT_EQ(schedule_.island(0), count - 1);
-  EXPECT_EQ(schedule_.task_end(0), 1);
-  int next = 0;  // island of the lowest number that is in no task yet
-  for (int task = 1; task < schedule_.num_tasks(); ++task) {
-    std::vector<int> islands;
-    int trees = 0;
-    for (int i = schedule_.task_begin(task); i < schedule_.task_end(task); ++i) {
-      islands.push_back(schedule_.island(i));
-      trees += num_trees(islands.back());
-    }
-    EXPECT_LT(trees - num_trees(next + static_cast<int>(islands.size()) - 1), kMostTrees);
-    EXPECT_TRUE(std::ranges::is_sorted(islands, std::greater(),
-                                       [&](int island) { return schedule_.flops(island); }));
-    std::ranges::sort(islands);
-    for (const int island : islands) EXPECT_EQ(island, next++);
-  }
-  EXPECT_EQ(next, count - 1);
-  EXPECT_GE(schedule_.num_tasks(), 64);
-}
-
 class SingleBodyScheduleTest : public IslandScheduleTest {
  protected:
   SingleBodyScheduleTest() : IslandScheduleTest(Heaps(1, 50, 1)) {}

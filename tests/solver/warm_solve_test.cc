@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "solver/island_schedule.h"
-#include "solver/sharing_trials.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/arena_threads.h"
@@ -123,9 +122,8 @@ TEST_P(WarmSolveTest, NorWithSeveralThreads) {
   }
 }
 
-// Large islands are solved by all threads or by one, whichever is faster.
 TEST(WarmSolveTest, ALargeIslandIsAnsweredAlikeByAnyThreadsWithoutAllocation) {
-  const ContactProblem problem = Checked(test::HeapsBeforeAPile(2, 150));
+  const ContactProblem problem = Checked(test::HeapsBeforeAPile(2, 400));
   ConstraintGraph graph;
   graph.Build(problem, true);
   IslandPlans plans;
@@ -133,7 +131,6 @@ TEST(WarmSolveTest, ALargeIslandIsAnsweredAlikeByAnyThreadsWithoutAllocation) {
   IslandSchedule schedule;
   schedule.Build(graph, plans);
   ASSERT_EQ(schedule.num_large(), 1);
-  ASSERT_LT(schedule.flops(schedule.island(0)), SharingTrials::kMostFlops);
 
   ContactSolution expected, solution;
   Solver(nullptr).Solve(problem, {}, StopToken(), &expected);

@@ -15,10 +15,10 @@ POOLS = (*LAWS, "solver/pools/")
 MODEL = (*POOLS, "solver/model/")
 NEWTON = (*MODEL, "solver/newton/")
 DERIVATIVES = (*NEWTON, "solver/derivatives/")
-SOLVER = (*DERIVATIVES, *(f"solver/{name}.h" for name in (
+SOLVER = (*DERIVATIVES, "solver/split/", *(f"solver/{name}.h" for name in (
     "build_info", "deadline_reserve", "derivative_scatter", "differentiate",
     "factor_stores", "island_forecast", "island_plans", "island_schedule", "problem_pattern",
-    "sharing_trials", "solution_scatter", "solve", "solve_run")))
+    "shard_run", "sharded_problem", "solution_scatter", "solve", "solve_run")))
 ENGINE = (*SOLVER, "solver/engine/")
 CODEC = (*ENGINE, "proto/codec/")
 FLAGS = ("proto/flags/",)

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "solver/split/place.h"
+
 namespace sap::client {
 namespace {
 
@@ -9,47 +11,29 @@ bool Wants(const std::vector<std::string>& mask, const char* field) {
   return mask.empty() || std::ranges::find(mask, field) != mask.end();
 }
 
-// Writes blocks of a shard, one after the other, to their places in the whole.
+// Puts the answers to shards to their places in the whole.
 class Scatter {
  public:
-  // Place i of the whole is [starts[i], starts[i + 1]).
-  template <typename Start>
-  void ToRanges(const std::vector<double>& values, std::span<const int> places,
-                const std::vector<Start>& starts, std::vector<double>* whole) {
+  void ToRanges(std::span<const double> values, std::span<const int> places,
+                std::span<const int> starts, std::vector<double>* whole) {
     int64_t size = 0;
     for (const int place : places) size += starts[place + 1] - starts[place];
-    if (!Fits(values, size)) return;
-    auto from = values.begin();
-    for (const int place : places) {
-      const int64_t count = starts[place + 1] - starts[place];
-      std::copy_n(from, count, whole->begin() + starts[place]);
-      from += count;
-    }
+    if (Fits(values.size(), size)) PlaceRanges(values, places, starts, whole);
   }
 
-  void ToBlocks(const std::vector<double>& values, std::span<const int> places, int per_place,
-                std::vector<double>* whole) {
-    if (!Fits(values, static_cast<int64_t>(places.size()) * per_place)) return;
-    auto from = values.begin();
-    for (const int place : places) {
-      std::copy_n(from, per_place, whole->begin() + static_cast<int64_t>(place) * per_place);
-      from += per_place;
-    }
-  }
-
-  void ToIslands(const std::vector<Island>& islands, std::span<const int> places,
-                 std::vector<Island>* whole) {
-    if (!Fits(islands, static_cast<int64_t>(places.size()))) return;
-    for (size_t i = 0; i < places.size(); ++i) (*whole)[places[i]] = islands[i];
+  template <typename Value>
+  void ToBlocks(std::span<const Value> values, std::span<const int> places, int per_place,
+                std::vector<Value>* whole) {
+    if (!Fits(values.size(), static_cast<int64_t>(places.size()) * per_place)) return;
+    PlaceBlocks(values, places, per_place, whole);
   }
 
   // Whether the solution of every shard had the shape of its problem.
   bool fits() const { return fits_; }
 
  private:
-  template <typename Value>
-  bool Fits(const std::vector<Value>& values, int64_t size) {
-    const bool fits = static_cast<int64_t>(values.size()) == size;
+  bool Fits(size_t values, int64_t size) {
+    const bool fits = static_cast<int64_t>(values) == size;
     fits_ = fits_ && fits;
     return fits;
   }
@@ -104,11 +88,12 @@ tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Soluti
   Solution whole = EmptySolution(shards, wants_reports ? num_islands : 0, mask);
   Scatter scatter;
   for (int i = 0; i < shards.count(); ++i) {
-    const Shard& shard = shards.shard(i);
+    const Shard shard = shards.shard(i);
     const Solution& solution = solutions[i];
     const auto blocks = [&](const char* field, std::vector<double> Solution::*array,
-                            const std::vector<int>& places, int per_place) {
-      if (Wants(mask, field)) scatter.ToBlocks(solution.*array, places, per_place, &(whole.*array));
+                            std::span<const int> places, int per_place) {
+      if (!Wants(mask, field)) return;
+      scatter.ToBlocks<double>(solution.*array, places, per_place, &(whole.*array));
     };
     if (Wants(mask, "velocity")) {
       scatter.ToRanges(solution.velocity, shard.trees, velocity_start, &whole.velocity);
@@ -119,7 +104,9 @@ tl::expected<Solution, Error> Merge(const Shards& shards, std::span<const Soluti
     blocks("row_impulse", &Solution::row_impulse, shard.rows, 1);
     blocks("row_velocity", &Solution::row_velocity, shard.rows, 1);
     blocks("angular_impulse", &Solution::angular_impulse, shard.angular, 3);
-    if (wants_reports) scatter.ToIslands(solution.islands, shard.islands, &whole.islands);
+    if (wants_reports) {
+      scatter.ToBlocks<Island>(solution.islands, shard.islands, 1, &whole.islands);
+    }
     RaiseTo(solution.timings, &whole.timings);
   }
   if (!scatter.fits()) {

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <limits>
+#include <memory>
 #include <new>
+#include <numeric>
 #include <vector>
 
 #include "solver/engine/engine_session.h"
@@ -118,6 +121,91 @@ TEST(SolveTaskTest, AProblemIsSmallByItsPredictionUnlessItMayIterateForLong) {
   EXPECT_FALSE(task.IsSmall({}, 0));
   ASSERT_TRUE(task.Read(large.View()).has_value());
   EXPECT_FALSE(task.IsSmall({}));
+}
+
+// 2800 bodies in heaps of seven.
+class SceneInShardsTest : public testing::Test {
+ protected:
+  EngineError ErrorOfScene(const SolverOptions& options = {}) {
+    Engine engine(2);
+    return ErrorOf(&engine, scene_.View(), {}, options);
+  }
+
+  ProblemArrays scene_ = HeapsBeforeAPile(400, 8);
+};
+
+TEST_F(SceneInShardsTest, TheFirstFaultOfTheWholeIsNamed) {
+  scene_.body_contacts.law.friction[4000] = -1;
+  scene_.bodies.free_motion_velocity[12000] = std::numeric_limits<double>::quiet_NaN();
+  scene_.bodies.mass[2000] = -1;
+  const auto whole = ContactProblem::Make(scene_.View());
+  ASSERT_FALSE(whole.has_value());
+  const EngineError error = ErrorOfScene();
+  EXPECT_EQ(error.code, EngineErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.message, whole.error().Message());
+  scene_.time_step = 0;
+  EXPECT_EQ(ErrorOfScene().field, "time_step");
+}
+
+TEST_F(SceneInShardsTest, TheAnswerIsThatOfTheWhole) {
+  Engine engine(2);
+  SolveTask task;
+  ASSERT_TRUE(task.Read(scene_.View()).has_value());
+  const ContactSolution whole = sap::Solve(Checked(scene_));
+  const ContactSolution solution = Solved(&engine, scene_.View());
+  EXPECT_EQ(solution.velocity, whole.velocity);
+  EXPECT_EQ(solution.cost, whole.cost);
+  EXPECT_FALSE(task.IsSmall({}));
+}
+
+TEST_F(SceneInShardsTest, ASessionGoesOnFromItsVelocities) {
+  scene_.bodies.body_id.resize(scene_.bodies.mass.size());
+  std::iota(scene_.bodies.body_id.rbegin(), scene_.bodies.body_id.rend(), 5U);
+  EngineSession session(std::make_shared<Engine>(2));
+  ContactSolution first, second;
+  EngineSession::Report report;
+  ASSERT_TRUE(session.Step(scene_.View(), {}, {}, {}, &first, &report).has_value());
+  EXPECT_FALSE(report.warm_started);
+  ASSERT_TRUE(session.Step(scene_.View(), {}, {}, {}, &second, &report).has_value());
+  EXPECT_TRUE(report.warm_started);
+  ContactProblem warm = Checked(scene_);
+  warm.SetGuess(first.velocity);
+  EXPECT_EQ(second.velocity, sap::Solve(warm).velocity);
+}
+
+TEST_F(SceneInShardsTest, WithoutIslandsItIsSolvedAsOne) {
+  Engine engine(2);
+  ContactSolution solution;
+  const EngineStatus status = engine.Run([&](Workspace& workspace) -> EngineStatus {
+    if (EngineStatus read = workspace.task.Read(scene_.View()); !read) return read;
+    return engine.Solve(&workspace, {.islands = false}, {}, {}, &solution);
+  });
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(solution.islands.size(), 1U);
+}
+
+TEST_F(SceneInShardsTest, ItIsDifferentiatedAsAWhole) {
+  SolveTask task;
+  ASSERT_TRUE(task.Read(scene_.View()).has_value());
+  const std::vector<double> velocity(task.num_velocities(), 1.0);
+  DerivativesRequest request;
+  request.cotangents = {{.velocity = velocity}};
+  ASSERT_TRUE(task.Read(request).has_value());
+  Solver solver(nullptr);
+  ContactSolution solution;
+  Derivatives derivatives;
+  ASSERT_TRUE(task.Solve(&solver, {}, {}, {}, &solution, &derivatives).has_value());
+  ContactSolution expected;
+  const Derivatives whole =
+      sap::Differentiate(Checked(scene_), {}, request.cotangents, {}, {}, &expected);
+  EXPECT_EQ(derivatives.gradients[0].applied_impulse, whole.gradients[0].applied_impulse);
+}
+
+TEST_F(SceneInShardsTest, ACancelledCallEndsWithItsError) {
+  Engine engine(2);
+  const std::atomic<bool> cancelled{true};
+  EXPECT_EQ(ErrorOf(&engine, scene_.View(), {.cancelled = &cancelled}).code,
+            EngineErrorCode::kCancelled);
 }
 
 TEST(SolveTaskTest, DerivativesAreCheckedWithTheirNumber) {

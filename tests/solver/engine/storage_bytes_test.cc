@@ -118,7 +118,7 @@ TEST(StorageBytesTest, PlansOfPatternsThatMoveAreCountedAndBounded) {
   ExpectAllCounted("moving, without the plans of earlier steps", [&](Stream* stream) {
     for (int step = 0; step < 50; ++step) stream->Solve(Moving(step), FewIterations());
     const int64_t before = stream->counted();
-    stream->task.problem().DropUnusedPlans();
+    stream->task.DropUnusedPlans();
     stream->solver.DropUnusedPlans();
     EXPECT_LT(stream->counted(), before - kMostOfPlans_bytes / 10);
     // What is left is whole: the last problem is solved by the plan that it has.

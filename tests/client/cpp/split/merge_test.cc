@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "solver/island_forecast.h"
-#include "tests/client/cpp/split/random_islands.h"
+#include "tests/support/random_islands.h"
 
 namespace sap::client {
 namespace {

@@ -1,4 +1,4 @@
-#include "tests/client/cpp/split/random_islands.h"
+#include "tests/support/random_islands.h"
 
 #include <algorithm>
 #include <functional>

@@ -1,0 +1,39 @@
+// A scene of many small islands by its indices alone, in shards for the threads of one solver. Its
+// values are checked and converted shard by shard, where they are solved.
+#pragma once
+
+#include "solver/problem/islands.h"
+#include "solver/problem/problem_layout.h"
+#include "solver/split/neighbours.h"
+#include "solver/split/shards.h"
+
+namespace sap {
+
+// Storage only grows.
+class ShardedProblem {
+ public:
+  // False if the problem is to be read as a whole: it has fewer trees in small islands than
+  // `least_trees`, is above a limit, or is refused for what its indices and lengths tell. The
+  // arrays must live as long as this is used.
+  bool Read(const ContactProblemView& view, const ProblemLimits& limits,
+            int least_trees = Neighbours::kLeastTrees);
+
+  const ContactProblemView& view() const { return view_; }
+  const ProblemLimits& limits() const { return limits_; }
+  const ProblemLayout& layout() const { return layout_; }
+  const Islands& islands() const { return islands_; }
+  const Neighbours& neighbours() const { return neighbours_; }
+  const Shards& shards() const { return shards_; }
+
+  size_t storage_bytes() const { return StorageBytes(layout_, islands_, neighbours_, shards_); }
+
+ private:
+  ContactProblemView view_;
+  ProblemLimits limits_;
+  ProblemLayout layout_;
+  Islands islands_;
+  Neighbours neighbours_;
+  Shards shards_;
+};
+
+}  // namespace sap
