@@ -60,10 +60,9 @@ class Solver {
                                                 ContactSolution* solution);
 
   // Solves a scene in shards, each of which is read, laid out, solved and answered as one task: the
-  // bits are those of the whole. `guess`: of all velocities, in place of the problem's
-  // own; or empty. False if a value of the problem is refused, or misses for the options:
-  // ContactProblem tells which.
-  // *solution means nothing then, nor after a cancellation.
+  // bits are those of the whole. `guess`: of all velocities, in place of the problem's own; or
+  // empty. False if a value of the problem is refused, or lacks that the options need: a
+  // ContactProblem tells which. *solution means nothing then, nor after a cancellation.
   tl::expected<bool, MemoryLimitExceeded> Solve(const ShardedProblem& problem,
                                                 std::span<const double> guess,
                                                 const SolverOptions& options, const StopToken& stop,

@@ -67,7 +67,7 @@ class SplitSolver {
   std::unique_ptr<ForkedThreads> background_;  // null before the first call in the background
 };
 
-// Consecutive islands for each of so many parts, whose predicted times are about equal: neighbours
+// Consecutive islands for each of `servers` parts, whose predicted times are about equal: neighbours
 // stay together, and a server of many threads shares the largest island among them.
 std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int parts);
 
