@@ -67,8 +67,8 @@ class SplitSolver {
   std::unique_ptr<ForkedThreads> background_;  // null before the first call in the background
 };
 
-// Consecutive islands for each of `servers` parts, whose predicted times are about equal: neighbours
-// stay together, and a server of many threads shares the largest island among them.
+// Consecutive islands for each of the parts, whose predicted times are about equal: neighbours stay
+// together, and a server of many threads shares the largest island among them.
 std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int parts);
 
 // Solves the shards at the same time, by the backends in turn. As TrySplit: nothing if one of them
