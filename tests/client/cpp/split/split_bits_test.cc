@@ -7,8 +7,8 @@
 #include "client/cpp/split/split_solver.h"
 #include "solver/island_forecast.h"
 #include "solver/split/dealing.h"
-#include "tests/support/random_islands.h"
 #include "tests/support/golden_problem.h"
+#include "tests/support/random_islands.h"
 #include "tests/support/solution_bits.h"
 
 namespace sap::client {
