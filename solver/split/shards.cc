@@ -16,12 +16,10 @@ void Pick(std::span<const Value> values, size_t count, int per_entry, std::span<
           int first, std::vector<Value>* picked) {
   picked->clear();
   if (values.size() != count * per_entry) return;
-  picked->resize(entries.size() * per_entry);
-  auto to = picked->begin();
-  for (const int entry : entries) {
-    to = std::copy_n(values.begin() + static_cast<int64_t>(entry - first) * per_entry, per_entry,
-                     to);
-  }
+  ForRuns(entries, [&](int begin, int entries_of_run) {
+    const auto from = values.begin() + static_cast<int64_t>(begin - first) * per_entry;
+    picked->insert(picked->end(), from, from + static_cast<int64_t>(entries_of_run) * per_entry);
+  });
 }
 
 // Selects `entries` of an array in which entry i is at [starts[i], starts[i + 1]).
@@ -30,10 +28,10 @@ void PickRanges(std::span<const Value> values, const std::vector<Start>& starts,
                 std::span<const int> entries, int first, std::vector<Value>* picked) {
   picked->clear();
   if (values.empty()) return;
-  for (const int entry : entries) {
-    picked->insert(picked->end(), values.begin() + starts[entry - first],
-                   values.begin() + starts[entry - first + 1]);
-  }
+  ForRuns(entries, [&](int begin, int entries_of_run) {
+    picked->insert(picked->end(), values.begin() + starts[begin - first],
+                   values.begin() + starts[begin - first + entries_of_run]);
+  });
 }
 
 // The entries of one group that are in a shard, and the contacts with angular axes among them.
