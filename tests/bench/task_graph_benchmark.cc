@@ -2,15 +2,15 @@
 // would share, the time of every task is recorded, and the tasks are replayed on that number of
 // threads (task_graph.h).
 //
-//   task_graph_benchmark [--fresh] SCENE BODIES WALLS FROM TO THREADS...
+//   task_graph_benchmark [--fresh | --reading] SCENE BODIES WALLS FROM TO THREADS...
 //
 // SCENE is one of the project's own, of which the steps FROM <= step < TO are measured, or one
 // problem, which is solved TO times, the first FROM of them not measured: "table", so many bodies
 // that lie on one tree; "block", so many bodies along each edge of a cube; or a problem file, named
 // as in tests/data or SAP_PROBLEMS_DIR (BODIES and WALLS mean nothing then).
 //
-// With --fresh a solve begins with the reading of its problem, by a solver that has not seen its
-// pattern; otherwise it is that of a session.
+// With --reading a solve begins with the reading of its problem; with --fresh as well, by a solver
+// that has not seen its pattern. Otherwise it is that of a session.
 //
 // Prints a line per number of threads: threads, work and critical path of a solve [ms], predicted
 // time [ms] and speed-up; of scenes medians over the steps, of one problem by the least time that
@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "client/cpp/simulation/scene.h"
+#include "solver/engine/solve_task.h"
 #include "solver/parallel/task_arena.h"
 #include "solver/solve.h"
 #include "tests/bench/recording_arena.h"
@@ -47,6 +48,7 @@ struct Request {
   int to{0};
   std::vector<int> threads;
   bool fresh{false};
+  bool reading{false};
   bool parts{false};
 };
 
@@ -59,20 +61,23 @@ double Median(std::vector<double> values) {
 // Solves as `threads` threads would share them.
 class Prediction {
  public:
-  Prediction(int threads, bool fresh)
-      : threads_(threads), fresh_(fresh), arena_(threads), solver_(&arena_) {}
+  Prediction(int threads, const Request& request)
+      : threads_(threads),
+        fresh_(request.fresh),
+        reading_(request.fresh || request.reading),
+        arena_(threads),
+        solver_(&arena_) {}
 
   tl::expected<const sap::ContactSolution*, sap::ProblemError> Solve(
       const sap::ContactProblemView& view, bool measured) {
-    if (fresh_) {
-      solver_ = sap::Solver(&arena_);
-      sap::bench::StartRecording();
-    }
-    const auto checked = problem_.Reset(view);
-    if (!fresh_) sap::bench::StartRecording();
-    if (checked) solver_.Solve(problem_, {}, sap::StopToken(), &solution_);
+    if (fresh_) solver_ = sap::Solver(&arena_);
+    if (reading_) sap::bench::StartRecording();
+    sap::EngineStatus solved = task_.Read(view);
+    if (!reading_) sap::bench::StartRecording();
+    if (solved) solved = task_.Solve(&solver_, {}, {}, {}, &solution_);
     TaskGraph graph = sap::bench::TakeRecording();
-    if (!checked) return tl::unexpected(checked.error());
+    if (!solved)
+      return tl::unexpected(sap::ProblemError{solved.error().field, -1, solved.error().message});
     if (measured) graphs_.push_back(std::move(graph));
     return &solution_;
   }
@@ -119,9 +124,10 @@ class Prediction {
   const int threads_;
   const sap::bench::SharingCosts costs_{sap::bench::SharingCosts::Of(threads_)};
   const bool fresh_;
+  const bool reading_;
   sap::TaskArena arena_;
   sap::Solver solver_;
-  sap::ContactProblem problem_;
+  sap::SolveTask task_;
   sap::ContactSolution solution_;
   std::vector<TaskGraph> graphs_;
 };
@@ -172,7 +178,7 @@ tl::expected<void, std::string> Predict(const Request& request,
 
 int Run(const Request& request) {
   std::list<Prediction> predictions;
-  for (const int threads : request.threads) predictions.emplace_back(threads, request.fresh);
+  for (const int threads : request.threads) predictions.emplace_back(threads, request);
   if (const auto done = Predict(request, &predictions); !done) {
     std::fprintf(stderr, "task_graph_benchmark: %s\n", done.error().c_str());
     return 1;
@@ -195,6 +201,7 @@ int main(int argc, char** argv) {
   app.add_option("TO", request.to)->required();
   app.add_option("THREADS", request.threads)->required()->check(CLI::PositiveNumber);
   app.add_flag("--fresh", request.fresh);
+  app.add_flag("--reading", request.reading);
   app.add_flag("--parts", request.parts);
   CLI11_PARSE(app, argc, argv);
   return Run(request);
