@@ -204,7 +204,9 @@ v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double durat
   if (message_ != nullptr) *record.mutable_problem() = *message_;
   *record.mutable_options() = *options_;
   record.set_duration_s(duration_s);
-  if (decoded_) {
+  // A problem that is refused where it is solved stays as it came.
+  const bool refused = !status && status.error().code == ServiceCode::kInvalidArgument;
+  if (decoded_ && !refused) {
     SetGuess(task_.guess(), record.mutable_problem());
     // Explicit, since this server's limit may be lower than the default of the server that replays.
     record.mutable_options()->set_max_iterations(settings_.solver.max_iterations);

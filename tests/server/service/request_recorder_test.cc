@@ -14,6 +14,7 @@
 #include <mutex>
 #include <thread>
 
+#include "client/cpp/transport/message_conversion.h"
 #include "tests/support/await.h"
 #include "tests/support/blocking_handler.h"
 #include "tests/support/child_process.h"
@@ -161,6 +162,19 @@ TEST_F(RequestRecorderTest, AStepOfASessionIsRecordedWithTheGuessThatItStartedFr
                records[1].problem().bodies().guess_velocity().end());
   const auto& before = outcomes[0].outcome().solution().velocity();
   EXPECT_EQ(guess, std::vector<double>(before.begin(), before.end()));
+}
+
+// The values of a scene in shards are checked after it has been decoded.
+TEST_F(RequestRecorderTest, ARefusedSceneIsRecordedAsItCame) {
+  Start(Rule::kAll);
+  v1::SolveRequest request;
+  client::ToMessage(test::Stacks(100, 8), request.mutable_problem());
+  request.mutable_problem()->mutable_bodies()->set_mass(500, -1);
+  Solve(request);
+  const auto records = Records();
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].problem().bodies().guess_velocity_size(), 0);
+  EXPECT_EQ(records[0].outcome().failure().field(), "bodies.mass[500]");
 }
 
 TEST_F(RequestRecorderTest, TheProblemsOfABatchAreRecordedEach) {
