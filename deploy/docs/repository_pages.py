@@ -34,9 +34,9 @@ REFERENCE = {
         "Client, sessions and solutions",
         "sap_islands",
         "connect Client Session Options CoulombFriction NewtonMethod Priority Rest Solution "
-        "Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError Aborted "
-        "Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument PermissionDenied "
-        "ResourceExhausted Unauthenticated Unavailable Unimplemented",
+        "Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError "
+        "Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
+        "PermissionDenied ResourceExhausted Unauthenticated Unavailable Unimplemented",
     ),
     "problems": (
         "Problems",
