@@ -8,7 +8,7 @@ namespace sap {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 // Adds |v - v_0|_A^2 of a coupled tree. Its part of A (v - v_0) - grad l, and the bounds on its
 // errors, stay in the scratch for AddComponent.
@@ -122,7 +122,7 @@ void AddComponent(const IslandView& view, int component, const StopToken& stop, 
 
 double RestDrift(const IslandView& view, double horizon, double gradient_error,
                  const StopToken& stop, const SapData& data, SapScratch* scratch) {
-  if (!view.constants().representable) return kInfinity;
+  if (!view.constants().representable) return kUnbounded;
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
   RestSums<double> sums;
@@ -138,7 +138,7 @@ double RestDrift(const IslandView& view, double horizon, double gradient_error,
   ForComponents(view, [&](int component) { AddComponent(view, component, stop, scratch, &sums); });
   const double reach =
       RestReach(sums, gradient_error, horizon, view.model.rest().time_step, range.num_velocities());
-  if (!std::isfinite(reach)) return kInfinity;
+  if (!std::isfinite(reach)) return kUnbounded;
   double largest = 0;
   for (int slot = range.slot_begin; slot < range.slot_end; ++slot) {
     const int start = graph.velocity_start()[slot];
@@ -151,7 +151,7 @@ double RestDrift(const IslandView& view, double horizon, double gradient_error,
               : DriftOfDofs(n, v, scratch->inverse_diagonal.data() + start, horizon, reach);
       largest = drift <= largest ? largest : drift;
     });
-    if (!std::isfinite(largest)) return kInfinity;
+    if (!std::isfinite(largest)) return kUnbounded;
   }
   return largest;
 }
