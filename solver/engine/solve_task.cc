@@ -94,8 +94,8 @@ EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, cons
     if (EngineStatus read = ReadWhole(); !read) return read;
   }
   const StopToken stop = StopTokenFor(call, limits);
-  const EngineStatus solved = in_shards_ ? SolveShards(solver, options, stop, solution)
-                                         : SolveWhole(solver, options, stop, solution, derivatives);
+  EngineStatus solved = in_shards_ ? SolveShards(solver, options, stop, solution)
+                                   : SolveWhole(solver, options, stop, solution, derivatives);
   if (EngineStatus live = CheckLive(call); !live) return live;
   return solved;
 }
