@@ -5,10 +5,11 @@
 namespace sap {
 namespace {
 
-// No fewer pairs of trees than these constraints join, by the number of parts of each.
-int64_t MostPairs(std::span<const uint32_t> parts) {
-  int64_t pairs = 0;
-  for (const int64_t n : parts) pairs += n * (n - 1) / 2;
+// No fewer pairs of trees than these constraints join, by the number of parts of each, which may be
+// any number.
+double MostPairs(std::span<const uint32_t> parts) {
+  double pairs = 0;
+  for (const double n : parts) pairs += n * (n - 1) / 2;
   return pairs;
 }
 

@@ -157,6 +157,8 @@ TEST_F(ShardedSolveTest, WhatIndicesAndLengthsTellIsLeftToTheReaderOfTheWhole) {
   EXPECT_FALSE(Read(scene.View()));
   scene = Heaps(5, 30, 4);
   EXPECT_FALSE(problem_.Read(scene.View(), {.max_contacts = 10}, 0));
+  scene.rows.entries.assign(4, 4'000'000'000U);  // more pairs of trees than there are numbers for
+  EXPECT_FALSE(Read(scene.View()));
 }
 
 TEST_F(ShardedSolveTest, AFactorizationOverTheLimitIsAnError) {

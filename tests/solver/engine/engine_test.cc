@@ -8,6 +8,7 @@
 #include <memory>
 #include <new>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "solver/engine/engine_session.h"
@@ -145,6 +146,41 @@ TEST_F(SceneInShardsTest, TheFirstFaultOfTheWholeIsNamed) {
   EXPECT_EQ(error.message, whole.error().Message());
   scene_.time_step = 0;
   EXPECT_EQ(ErrorOfScene().field, "time_step");
+}
+
+// Each array in turn too short, and with a number that no array may have.
+TEST_F(SceneInShardsTest, EveryFaultHasTheTextThatItHasInTheWhole) {
+  scene_ = HeapsBeforeAPile(100, 8);
+  SolveTask task;
+  Solver solver(nullptr);
+  ContactSolution solution;
+  int refused = 0;
+  const auto expect_same_text = [&](std::string_view name) {
+    const auto whole = ContactProblem::Make(scene_.View());
+    EngineStatus status = task.Read(scene_.View());
+    if (status) status = task.Solve(&solver, {.max_iterations = 1}, {}, {}, &solution);
+    ASSERT_EQ(status.has_value(), whole.has_value()) << name;
+    if (status) return;
+    EXPECT_EQ(status.error().message, whole.error().Message());
+    ++refused;
+  };
+  const auto spoil = [&]<typename Value>(std::string_view, const ProblemField<Value>& field,
+                                         auto& array) {
+    if (array.empty()) return;
+    const auto kept = array;
+    array.pop_back();
+    expect_same_text(field.name);
+    array = kept;
+    if constexpr (std::is_floating_point_v<Value>) {
+      array[array.size() / 3] = array[array.size() / 2] = std::numeric_limits<Value>::quiet_NaN();
+    } else {
+      array[array.size() / 2] = static_cast<Value>(2'000'000'000);
+    }
+    expect_same_text(field.name);
+    array = kept;
+  };
+  ForEachArray(spoil, static_cast<OwnedContactProblem&>(scene_));
+  EXPECT_GT(refused, 20);
 }
 
 TEST_F(SceneInShardsTest, TheAnswerIsThatOfTheWhole) {
