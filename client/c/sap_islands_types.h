@@ -185,6 +185,7 @@ typedef struct sap_regularization {
   const double* stiction_speed;        // (1e-4 m/s)
   int32_t rule;                        // SAP_REGULARIZATION_RULE_*; 0: FULL
   const double* load_reference_speed;  // (infinite), m/s; of LOAD_PATH
+  const double* reference_time_step;   // (time_step), s
 } sap_regularization;
 
 // NULL: the problem has none of these.

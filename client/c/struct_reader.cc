@@ -226,6 +226,10 @@ Read<GivenProblem> ReadProblem(const sap_problem* problem) {
   const auto rule = ReadRule(numbers.rule);
   if (!rule) return tl::unexpected(rule.error());
   regularization.rule = *rule;
+  if (numbers.reference_time_step != nullptr) {
+    const auto checked = CheckReferenceTimeStep(*numbers.reference_time_step);
+    if (!checked) return tl::unexpected(checked.error());
+  }
   return reader.Result(given);
 }
 

@@ -22,6 +22,7 @@ DifferentiateView ViewOf(const Problem& problem, std::span<const Cotangent> cota
                          const DifferentiateOptions& options) {
   DifferentiateView view{
       .problem = ViewOf(problem), .solve = options.solve, .wanted = options.wanted};
+  view.given.reference_time_step = problem.regularization.reference_time_step != 0;
   view.derivatives.velocity = options.velocity;
   view.derivatives.hold_delassus = options.hold_delassus;
   for (const Cotangent& cotangent : cotangents) {

@@ -87,6 +87,10 @@ tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactPro
   if (given.has_##name()) regularization.name = given.name();
 #include "solver/problem/problem_fields.inc"
   regularization.rule = *rule;
+  if (given.has_reference_time_step()) {
+    const auto checked = CheckReferenceTimeStep(given.reference_time_step());
+    if (!checked) return RefuseField(checked.error());
+  }
   return view;
 }
 

@@ -42,6 +42,8 @@ void EncodeRegularization(const Regularization& regularization, v1::Regularizati
   if (regularization.load_reference_speed == std::numeric_limits<double>::infinity()) {
     message->clear_load_reference_speed();
   }
+  // Absent is 0.
+  if (regularization.reference_time_step == 0) message->clear_reference_time_step();
 }
 
 // A field of ContactProblem or of a group within it.

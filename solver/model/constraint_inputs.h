@@ -9,7 +9,8 @@ namespace sap {
 
 inline SharedInputs SharedInputsOf(const ContactProblem& problem) {
   const ContactProblemView::Regularization& rule = problem.regularization();
-  return {problem.time_step(), rule.beta, rule.sigma, rule.row_beta, rule.stiction_speed};
+  return {problem.time_step(), rule.beta,           rule.sigma,
+          rule.row_beta,       rule.stiction_speed, rule.reference_time_step};
 }
 
 inline void ReadInputs(const ContactProblem& problem, int contact, double unit,

@@ -41,6 +41,9 @@ void ContactProblemReader::ReadScalars() {
   check_.Value("regularization.stiction_speed", r.stiction_speed, Range::kPositive);
   check_.Value("regularization.load_reference_speed", r.load_reference_speed,
                Range::kPositiveOrInfinite);
+  if (r.reference_time_step != 0) {
+    check_.Value("regularization.reference_time_step", r.reference_time_step, Range::kPositive);
+  }
   p_.time_step_ = view_.time_step;
   p_.regularization_ = r;
 }

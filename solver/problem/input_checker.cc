@@ -117,4 +117,11 @@ void InputChecker::Distinct(const FieldName& field, std::span<const int32_t> a,
   }
 }
 
+tl::expected<void, ProblemError> CheckReferenceTimeStep(double reference_time_step) {
+  InputChecker check;
+  check.Value("regularization.reference_time_step", reference_time_step, Range::kPositive);
+  if (!check.ok()) return tl::unexpected(check.refusal());
+  return {};
+}
+
 }  // namespace sap

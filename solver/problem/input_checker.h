@@ -73,4 +73,8 @@ class InputChecker {
   std::optional<ProblemError> refusal_;
 };
 
+// Checks a reference time step that a problem gives. 0 stands for an absent one in Regularization,
+// so that whoever reads a problem in which it may be absent calls this for one that is present.
+tl::expected<void, ProblemError> CheckReferenceTimeStep(double reference_time_step);
+
 }  // namespace sap

@@ -48,6 +48,7 @@ void LinkScalars(const Link& link, Arrays& arrays, Numbers& numbers) {
   link(1, arrays.regularization.sigma, numbers.sigma);
   link(1, arrays.regularization.row_beta, numbers.row_beta);
   link(1, arrays.regularization.stiction_speed, numbers.stiction_speed);
+  link(1, arrays.regularization.reference_time_step, numbers.reference_time_step);
 }
 
 template <typename Link, typename Arrays, typename Numbers>
@@ -220,10 +221,16 @@ void LinkInputs(const Link& link, const ContactProblemView& inputs, const Contac
   LinkRows(link, inputs, problem, arrays, numbers);
 }
 
-void CheckScalars(const ContactProblemView& direction, InputChecker* check) {
+void CheckScalars(const ContactProblemView& problem, const ContactProblemView& direction,
+                  InputChecker* check) {
   ForEachNumberInput(
       [check](const FieldName& field, double value) { check->Value(field, value, Range::kFinite); },
       direction);
+  const double change = direction.regularization.reference_time_step;
+  if (check->ok() && change != 0 && problem.regularization.reference_time_step == 0) {
+    check->Refuse("regularization.reference_time_step", -1,
+                  "is " + ToText(change) + "; it must be 0, as the problem does not have it");
+  }
 }
 
 void SetZero(const ContactProblemView& inputs, InputDifferential* gradient) {
@@ -232,7 +239,7 @@ void SetZero(const ContactProblemView& inputs, InputDifferential* gradient) {
       [](const FieldName&, std::vector<double>& values, int64_t size) { values.assign(size, 0.0); },
       *gradient, sizes);
   gradient->time_step = 0;
-  gradient->regularization = {0, 0, DelassusRule::kFull, 0, 0, 0};
+  gradient->regularization = {0, 0, DelassusRule::kFull, 0, 0, 0, 0};
 }
 
 bool IsFinite(const InputDifferential& gradient) {
@@ -251,7 +258,7 @@ bool IsFinite(const InputDifferential& gradient) {
 tl::expected<void, ProblemError> CheckDirection(const ContactProblemView& problem,
                                                 const ContactProblemView& direction) {
   InputChecker check;
-  CheckScalars(direction, &check);
+  CheckScalars(problem, direction, &check);
   const InputSizes sizes = SizesOfInputs(problem);
   ForEachInput(
       [&check](const FieldName& field, std::span<const double> values, int64_t size) {

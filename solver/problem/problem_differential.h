@@ -22,8 +22,11 @@ struct SharedInputs {
   double sigma{0};
   double row_beta{0};
   double stiction_speed{0};
+  double reference_time_step{0};  // h; 0: that of the step
 
-  std::array<double*, 5> all() { return {&time_step, &beta, &sigma, &row_beta, &stiction_speed}; }
+  std::array<double*, 6> all() {
+    return {&time_step, &beta, &sigma, &row_beta, &stiction_speed, &reference_time_step};
+  }
   void Add(SharedInputs other) {
     for (size_t i = 0; i < all().size(); ++i) *all()[i] += *other.all()[i];
   }

@@ -60,6 +60,9 @@ struct Regularization {
   double stiction_speed{1e-4};  // m/s
   // u_ref of kLoadPath [m/s]; infinite: none
   double load_reference_speed{std::numeric_limits<double>::infinity()};
+  // h [s]: time step whose dashpots and near-rigid springs R stands for; 0, as where it is absent:
+  // that of the problem.
+  double reference_time_step{0};
 
   // visit(name, is_input, numbers.name...) for each number, of any structs with these members.
   template <typename Visit, typename... Numbers>

@@ -63,10 +63,11 @@ v1::DifferentiateRequest Differentiated(const v1::SolveRequest& solve) {
   return request;
 }
 
-// Asks for drifts, from the velocities without forces.
+// Asks for drifts, from the velocities without forces, of a step with a reference time step.
 void AddRest(v1::SolveRequest* request) {
   request->mutable_options()->mutable_rest()->set_horizon(0.25);
   v1::ContactProblem* problem = request->mutable_problem();
+  problem->mutable_regularization()->set_reference_time_step(0.005);
   *problem->mutable_trees()->mutable_initial_velocity() = problem->trees().free_motion_velocity();
   *problem->mutable_bodies()->mutable_initial_velocity() = problem->bodies().free_motion_velocity();
 }

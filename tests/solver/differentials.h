@@ -21,6 +21,7 @@ void ForEachPair(ProblemDifferential& a, ProblemDifferential& b, Body&& body) {
   body(a.sigma, b.sigma);
   body(a.row_beta, b.row_beta);
   body(a.stiction_speed, b.stiction_speed);
+  body(a.reference_time_step, b.reference_time_step);
   using Array = std::vector<double> ProblemDifferential::*;
   for (const Array array :
        {&ProblemDifferential::dynamics_matrix, &ProblemDifferential::coupling_block,

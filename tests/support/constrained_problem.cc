@@ -217,12 +217,14 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   const long double w = law.delassus_estimate.empty() ? DelassusOfContact(first_block, contact.mu)
                                                       : law.delassus_estimate[i];
   contact.w = w;
-  contact.R_n = law.regularization_n.empty()
-                    ? std::max(NearRigidR(rule.beta, w), 1 / (dt * law.stiffness[i] * period))
-                    : law.regularization_n[i];
+  const long double h = ReferenceTimeStep(arrays);
+  const long double stretch = h * (h + law.relaxation_time[i]) / (dt * period);
+  contact.R_n = law.regularization_n.empty() ? std::max(NearRigidR(rule.beta, w) * stretch,
+                                                        1 / (dt * law.stiffness[i] * period))
+                                             : law.regularization_n[i];
   const long double R_t = !law.regularization_t.empty() ? law.regularization_t[i]
-                          : w > 0                       ? rule.sigma * w
-                                                        : rule.sigma * contact.R_n;
+                          : w > 0                       ? rule.sigma * w * h / dt
+                                                        : rule.sigma * contact.R_n * h / dt;
   contact.rho = R_t * mu * mu;
   contact.adhesion_impulse = dt * ValueAt(law.adhesion, i, 0);
   contact.time_step = dt;
@@ -230,8 +232,8 @@ void ConstrainedProblem::ReadLaw(const ProblemArrays& arrays, const LawArrays& l
   contact.stiffness = ValueAt(law.stiffness, i, 0);
   contact.dissipation = ValueAt(law.hunt_crossley.dissipation, i, 0);
   contact.lagged_normal_impulse = ValueAt(law.hunt_crossley.lagged_normal_impulse, i, 0);
-  contact.slip_speed = std::max<long double>(rule.stiction_speed,
-                                             mu * rule.sigma * w * contact.lagged_normal_impulse);
+  contact.slip_speed = std::max<long double>(
+      rule.stiction_speed, mu * rule.sigma * w * h / dt * contact.lagged_normal_impulse);
   contacts_.push_back(contact);
 }
 
@@ -259,9 +261,11 @@ void ConstrainedProblem::ReadRows(const ProblemArrays& arrays) {
     const long double period = dt + ValueAt(rows.relaxation_time, i, 0);
     const double given = ValueAt(rows.delassus_estimate, i, 0);
     const long double w = given > 0 ? given : Delassus(first_block, 1)(0, 0);
-    long double R = std::max(NearRigidR(arrays.regularization.row_beta, w),
+    const long double h = ReferenceTimeStep(arrays);
+    const long double stretch = h * (h + ValueAt(rows.relaxation_time, i, 0)) / (dt * period);
+    long double R = std::max(NearRigidR(arrays.regularization.row_beta, w) * stretch,
                              1 / (dt * ValueAt(rows.stiffness, i, kInfinity) * period));
-    if (ValueAt(rows.slip_parameter, i, 0) > 0) R = rows.slip_parameter[i] * w;
+    if (ValueAt(rows.slip_parameter, i, 0) > 0) R = rows.slip_parameter[i] * w * h / dt;
     if (ValueAt(rows.regularization, i, 0) > 0) R = rows.regularization[i];
     const long double v_hat = rows.target_velocity.empty()
                                   ? -ValueAt(rows.position_error, i, 0) / period

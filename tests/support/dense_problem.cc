@@ -149,6 +149,7 @@ void DenseProblem::ReadContacts(const ProblemArrays& arrays, const MatrixL& mobi
   const LawArrays& law = given.law;
   const ContactProblemView::Regularization& regularization = arrays.regularization;
   const long double dt = arrays.time_step;
+  const long double h = ReferenceTimeStep(arrays);
   int64_t at = 0, angular_at = 0, angular = 0;
   for (size_t i = 0; i < given.tree_a.size(); ++i) {
     DenseContact c;
@@ -177,10 +178,12 @@ void DenseProblem::ReadContacts(const ProblemArrays& arrays, const MatrixL& mobi
     const MatrixL delassus = c.J.topRows(3) * mobility * c.J.topRows(3).transpose();
     c.w = law.delassus_estimate.empty() ? delassus.norm() / 3 : law.delassus_estimate[i];
     c.R_t = At(law.regularization_t, i, 0);
-    if (c.R_t == 0) c.R_t = regularization.sigma * c.w;
+    if (c.R_t == 0) c.R_t = regularization.sigma * c.w * h / dt;
     c.R_n = At(law.regularization_n, i, 0);
     if (c.R_n == 0) {
-      c.R_n = std::max(NearRigid(regularization.beta) * c.w, 1 / (dt * law.stiffness[i] * time));
+      const long double near_rigid =
+          NearRigid(regularization.beta) * c.w * h * (h + law.relaxation_time[i]) / (dt * time);
+      c.R_n = std::max(near_rigid, 1 / (dt * law.stiffness[i] * time));
     }
     c.c = dt * At(law.adhesion, i, 0);
     c.f_e = At(law.hunt_crossley.elastic_force, i, 0);
@@ -188,7 +191,7 @@ void DenseProblem::ReadContacts(const ProblemArrays& arrays, const MatrixL& mobi
     c.d = At(law.hunt_crossley.dissipation, i, 0);
     c.n_0 = At(law.hunt_crossley.lagged_normal_impulse, i, 0);
     c.eps = std::max<long double>(regularization.stiction_speed,
-                                  c.mu[0] * regularization.sigma * c.w * c.n_0);
+                                  c.mu[0] * regularization.sigma * c.w * c.n_0 * h / dt);
     c.dt = dt;
     contacts_.push_back(c);
   }
@@ -198,6 +201,7 @@ void DenseProblem::ReadRows(const ProblemArrays& arrays, const MatrixL& mobility
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const ProblemArrays::Rows& given = arrays.rows;
   const long double dt = arrays.time_step;
+  const long double h = ReferenceTimeStep(arrays);
   size_t at = 0;
   for (size_t i = 0; i < given.entries.size(); ++i) {
     DenseRow row;
@@ -206,15 +210,17 @@ void DenseProblem::ReadRows(const ProblemArrays& arrays, const MatrixL& mobility
       row.J(0, given.velocity_index[at]) = given.coefficient[at];
     }
     row.b = At(given.velocity_offset, i, 0);
-    const long double time = dt + At(given.relaxation_time, i, 0);
+    const long double tau = At(given.relaxation_time, i, 0);
+    const long double time = dt + tau;
     row.w = At(given.delassus_estimate, i, 0);
     if (row.w == 0) row.w = (row.J * mobility * row.J.transpose())(0, 0);
     row.R = At(given.regularization, i, 0);
     const long double slip = At(given.slip_parameter, i, 0);
-    if (row.R == 0 && slip > 0) row.R = slip * row.w;
+    if (row.R == 0 && slip > 0) row.R = slip * row.w * h / dt;
     if (row.R == 0) {
-      row.R = std::max(NearRigid(arrays.regularization.row_beta) * row.w,
-                       1 / (dt * At(given.stiffness, i, kInfinity) * time));
+      row.R =
+          std::max(NearRigid(arrays.regularization.row_beta) * row.w * h * (h + tau) / (dt * time),
+                   1 / (dt * At(given.stiffness, i, kInfinity) * time));
     }
     row.v_hat = given.target_velocity.empty() ? -At(given.position_error, i, 0) / time
                                               : given.target_velocity[i];

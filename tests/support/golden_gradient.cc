@@ -131,6 +131,7 @@ NamedGradient Named(const ContactProblemView& inputs, const ContactProblem& prob
   named["regularization.sigma"] = {by_inputs.regularization.sigma};
   named["regularization.row_beta"] = {by_inputs.regularization.row_beta};
   named["regularization.stiction_speed"] = {by_inputs.regularization.stiction_speed};
+  named["regularization.reference_time_step"] = {by_inputs.regularization.reference_time_step};
   named["applied_impulse"] = gradient.applied_impulse;
   named["delassus_estimate"] = gradient.problem.w;
   return named;

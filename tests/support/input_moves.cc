@@ -109,7 +109,7 @@ std::vector<double> DrawMove(Random* random, const ProblemArrays& arrays, const 
 
 InputDifferential NoDirection() {
   InputDifferential direction;
-  direction.regularization = {0, 0, DelassusRule::kFull, 0, 0};
+  direction.regularization = {0, 0, DelassusRule::kFull, 0, 0, 0, 0};
   return direction;
 }
 

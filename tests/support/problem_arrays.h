@@ -49,6 +49,12 @@ struct ProblemArrays : OwnedContactProblem {
   int AddRow(const std::vector<uint32_t>& velocity_index, const std::vector<double>& coefficient);
 };
 
+// h [s], which is that of the problem where it is absent.
+inline double ReferenceTimeStep(const ProblemArrays& arrays) {
+  const double h = arrays.regularization.reference_time_step;
+  return h == 0 ? arrays.time_step : h;
+}
+
 // An array by its wire name, as "contacts.friction"; null if it is no input.
 std::vector<double>* FindInput(ProblemArrays* arrays, std::string_view name);
 

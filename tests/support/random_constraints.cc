@@ -226,6 +226,7 @@ ProblemArrays RandomConstraintsOfEveryKind(uint64_t seed, const RandomConstraint
   }
   DrawRowParameters(&random, seed % 4 < 2, &arrays.rows);
   Fill(&random, velocities, -1, 1, &arrays.trees.guess_velocity);
+  if (seed % 5 == 3) arrays.regularization.reference_time_step = LogUniform(&random, 2e-3, 5e-2);
   return arrays;
 }
 

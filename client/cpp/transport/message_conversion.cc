@@ -7,6 +7,7 @@
 
 #include "proto/codec/problem_messages.h"
 #include "proto/codec/solution_encoder.h"
+#include "solver/problem/input_checker.h"
 
 namespace sap::client {
 namespace {
@@ -120,9 +121,25 @@ static_assert(static_cast<int>(AdjointStatus::kDeadline) + 1 == v1::ADJOINT_STAT
 static_assert(static_cast<int>(AdjointStatus::kNumericalFailure) + 1 ==
               v1::ADJOINT_STATUS_NUMERICAL_FAILURE);
 
+// Accepts a reference time step of 0, as in derivatives.
+tl::expected<Problem, Error> ProblemFrom(const v1::ContactProblem& message) {
+  const auto rule = message.regularization().rule();
+  if (!v1::RegularizationRule_IsValid(rule)) {
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
+                                "regularization.rule has a value unknown to this version",
+                                "regularization.rule"});
+  }
+  Problem problem;
+  problem.time_step = message.time_step();
+  ForEachMessageArray([](const auto& field, auto& values) { values = Copy(field); }, message,
+                      problem);
+  problem.regularization = RegularizationFrom(message.regularization());
+  return problem;
+}
+
 // In a derivative a number that is absent is 0.
 tl::expected<ProblemDerivative, Error> DerivativeFrom(const v1::ContactProblem& message) {
-  auto problem = FromMessage(message);
+  auto problem = ProblemFrom(message);
   if (!problem) return tl::unexpected(problem.error());
   ProblemDerivative derivative;
   static_cast<Problem&>(derivative) = std::move(*problem);
@@ -217,18 +234,15 @@ void ToMessage(const Error& error, v1::Failure* message) {
 }
 
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message) {
-  const auto rule = message.regularization().rule();
-  if (!v1::RegularizationRule_IsValid(rule)) {
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
-                                "regularization.rule has a value unknown to this version",
-                                "regularization.rule"});
+  const v1::Regularization& given = message.regularization();
+  if (given.has_reference_time_step()) {
+    const auto checked = CheckReferenceTimeStep(given.reference_time_step());
+    if (!checked) {
+      const ProblemError& error = checked.error();
+      return tl::unexpected(Error{ErrorCode::kInvalidArgument, error.Message(), error.field});
+    }
   }
-  Problem problem;
-  problem.time_step = message.time_step();
-  ForEachMessageArray([](const auto& field, auto& values) { values = Copy(field); }, message,
-                      problem);
-  problem.regularization = RegularizationFrom(message.regularization());
-  return problem;
+  return ProblemFrom(message);
 }
 
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {

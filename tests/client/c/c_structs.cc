@@ -133,6 +133,8 @@ CProblem::CProblem(const v1::ContactProblem& message) {
   regularization.rule = given.rule();
   regularization.load_reference_speed =
       number(4, given.has_load_reference_speed(), given.load_reference_speed());
+  regularization.reference_time_step =
+      number(5, given.has_reference_time_step(), given.reference_time_step());
 }
 
 CProblem::CProblem(const sap_problem& other)
@@ -164,6 +166,9 @@ v1::ContactProblem CProblem::Doubles() {
   if (regularization.row_beta != nullptr) numbers.set_row_beta(*regularization.row_beta);
   if (regularization.stiction_speed != nullptr) {
     numbers.set_stiction_speed(*regularization.stiction_speed);
+  }
+  if (regularization.reference_time_step != nullptr) {
+    numbers.set_reference_time_step(*regularization.reference_time_step);
   }
   if (numbers.ByteSizeLong() > 0) *message.mutable_regularization() = numbers;
   return message;

@@ -47,7 +47,7 @@ class CProblem {
   void ForEachDoubles(const Visit& visit);
 
   std::list<std::vector<double>> doubles_;
-  double numbers_[5];
+  double numbers_[6];
 };
 
 // Options and derivatives of a request. The message must outlive it.

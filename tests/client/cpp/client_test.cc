@@ -102,6 +102,25 @@ TEST_P(ClientTest, AReferenceSpeedThatIsNoNumberIsRefused) {
   }
 }
 
+TEST_P(ClientTest, AReferenceTimeStepReachesTheSolverAndIsRefusedWhereItIsNone) {
+  Problem problem = Mixed();
+  const auto by_default = client_->Solve(problem);
+  problem.regularization.reference_time_step = problem.time_step;
+  const auto same = client_->Solve(problem);
+  problem.regularization.reference_time_step = 50 * problem.time_step;
+  const auto other = client_->Solve(problem);
+  ASSERT_TRUE(by_default && same && other);
+  EXPECT_EQ(same->velocity, by_default->velocity);
+  EXPECT_NE(other->velocity, by_default->velocity);
+  for (const double value : {-0.01, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    problem.regularization.reference_time_step = value;
+    const auto refused = client_->Solve(problem);
+    ASSERT_FALSE(refused.has_value()) << value;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().field, "regularization.reference_time_step");
+  }
+}
+
 TEST_P(ClientTest, OptionsReachTheSolver) {
   SolveOptions options;
   options.solver.max_iterations = 0;

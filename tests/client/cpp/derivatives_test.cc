@@ -135,7 +135,9 @@ TEST(DerivativesTypesTest, AnEmptyDirectionIsZero) {
   ToMessage(ViewOf(Problem(), {}, options), &request);
   const v1::Regularization& change = request.tangents(0).regularization();
   EXPECT_EQ(request.tangents(0).time_step(), 0);
-  EXPECT_EQ(change.beta() + change.sigma() + change.row_beta() + change.stiction_speed(), 0);
+  EXPECT_EQ(change.beta() + change.sigma() + change.row_beta() + change.stiction_speed() +
+                change.reference_time_step(),
+            0);
   EXPECT_EQ(request.options().relative_tolerance(), 1e-10);
 }
 

@@ -67,6 +67,15 @@ TEST(MessageConversionTest, AbsentParametersOfTheRegularizationHaveTheDefaultsOf
   EXPECT_EQ(problem->regularization.rule, DelassusRule::kFull);
   EXPECT_EQ(problem->regularization.row_beta, 0.1);
   EXPECT_EQ(problem->regularization.stiction_speed, 1e-4);
+  EXPECT_EQ(problem->regularization.reference_time_step, 0);
+}
+
+TEST(MessageConversionTest, AReferenceTimeStepOfZeroIsNoAbsentOne) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_reference_time_step(0);
+  const auto problem = FromMessage(message);
+  ASSERT_FALSE(problem.has_value());
+  EXPECT_EQ(problem.error().field, "regularization.reference_time_step");
 }
 
 // Servers of version 0.1.0 have neither.

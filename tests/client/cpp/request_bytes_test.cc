@@ -123,6 +123,8 @@ TEST(RequestBytesTest, ValuesThatTheServerRefuses) {
     problem.regularization.rule = rule;
     problem.regularization.load_reference_speed = std::numeric_limits<double>::infinity();
     ExpectSameBytes({problem}, "no reference speed");
+    problem.regularization.reference_time_step = 0;
+    ExpectSameBytes({problem}, "no reference time step");
   }
 }
 

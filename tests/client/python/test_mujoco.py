@@ -428,10 +428,12 @@ def test_load_paths_get_the_velocity_before_the_step(client: sap.Client) -> None
         relaxation_time=0.005,
         rule=sap.RegularizationRule.LOAD_PATH,
         load_reference_speed=0.05,
+        reference_time_step=0.001,
     )
     built, solution = adapter.step(model, data, client, material=material)
     assert built.problem.trees.initial_velocity[2] == 0.25
     assert built.problem.regularization.load_reference_speed == 0.05
+    assert built.problem.regularization.reference_time_step == 0.001
     assert np.sort(solution.delassus_estimate) == pytest.approx([1 / 100, 1 / 99], rel=1e-9)
     with pytest.raises(sap.InvalidArgument, match=r"material\.rule is LOAD_PATH"):
         adapter.linearize(model, data, client, material=material)

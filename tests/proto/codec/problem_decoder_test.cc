@@ -79,6 +79,7 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.row_beta, 0.1);
   EXPECT_EQ(view->regularization.stiction_speed, 1e-4);
   EXPECT_EQ(view->regularization.load_reference_speed, std::numeric_limits<double>::infinity());
+  EXPECT_EQ(view->regularization.reference_time_step, 0);
 
   message.mutable_regularization()->set_beta(0.0);
   message.mutable_regularization()->set_sigma(0.5);
@@ -99,6 +100,11 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   ASSERT_TRUE(view.has_value());
   EXPECT_EQ(view->regularization.rule, DelassusRule::kLoadPath);
   EXPECT_EQ(view->regularization.load_reference_speed, 0.1);
+
+  message.mutable_regularization()->set_reference_time_step(0.01);
+  view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->regularization.reference_time_step, 0.01);
 }
 
 // Who names a default gets what he names, whatever becomes the default.

@@ -457,25 +457,25 @@ TEST_F(WireTest, NamesGivenTwiceAreRefused) {
   ExpectRefused(request, "bodies.body_id[1]");
 }
 
+using SetNumber = void (v1::Regularization::*)(double);
+
 TEST_F(WireTest, ScalarsOutOfRangeAreRefused) {
+  const auto refused = [this](const char* name, SetNumber set, double value) {
+    v1::SolveRequest request = Good();
+    (request.mutable_problem()->mutable_regularization()->*set)(value);
+    ExpectRefused(request, std::string("regularization.") + name);
+  };
   for (const double value : {kNaN, kInfinity, -kInfinity, -1.0, -0.0, 0.0}) {
     v1::SolveRequest request = Good();
     request.mutable_problem()->set_time_step(value);
     ExpectRefused(request, "time_step");
-    request = Good();
-    request.mutable_problem()->mutable_regularization()->set_sigma(value);
-    ExpectRefused(request, "regularization.sigma");
-    request = Good();
-    request.mutable_problem()->mutable_regularization()->set_stiction_speed(value);
-    ExpectRefused(request, "regularization.stiction_speed");
+    refused("sigma", &v1::Regularization::set_sigma, value);
+    refused("stiction_speed", &v1::Regularization::set_stiction_speed, value);
+    refused("reference_time_step", &v1::Regularization::set_reference_time_step, value);
   }
   for (const double value : {kNaN, kInfinity, -kInfinity, -1.0, -kDenormal}) {
-    v1::SolveRequest request = Good();
-    request.mutable_problem()->mutable_regularization()->set_beta(value);
-    ExpectRefused(request, "regularization.beta");
-    request = Good();
-    request.mutable_problem()->mutable_regularization()->set_row_beta(value);
-    ExpectRefused(request, "regularization.row_beta");
+    refused("beta", &v1::Regularization::set_beta, value);
+    refused("row_beta", &v1::Regularization::set_row_beta, value);
   }
   v1::SolveRequest request = Good();
   request.mutable_problem()->mutable_regularization()->set_rule(
@@ -502,6 +502,10 @@ TEST_F(WireTest, HugeAndTinyScalarsAreAnswered) {
     test::MakeHuntCrossley("contacts", request.mutable_problem());
     request.mutable_problem()->mutable_regularization()->set_stiction_speed(value);
     ExpectAnswered(request, "stiction_speed " + std::to_string(value));
+    request = Good();
+    test::AddRows(request.mutable_problem());
+    request.mutable_problem()->mutable_regularization()->set_reference_time_step(value);
+    ExpectAnswered(request, "reference_time_step " + std::to_string(value));
   }
 }
 

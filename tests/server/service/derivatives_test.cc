@@ -237,6 +237,7 @@ TEST(DerivativesTest, AGradientAlongADirectionIsTheCotangentAlongItsTangent) {
   std::mt19937 random(11);
   for (const bool cones : {false, true}) {
     v1::DifferentiateRequest request = MixedRequest();
+    request.mutable_problem()->mutable_regularization()->set_reference_time_step(0.02);
     if (cones) {
       for (const char* group : {"contacts", "body_contacts"}) {
         AddAngularFriction(group, request.mutable_problem());
@@ -246,7 +247,8 @@ TEST(DerivativesTest, AGradientAlongADirectionIsTheCotangentAlongItsTangent) {
     for (const char* path :
          {"time_step", "trees", "bodies", "contacts", "body_contacts", "rows",
           "regularization.beta", "regularization.sigma", "regularization.row_beta",
-          "contacts.surface_velocity", "body_contacts.surface_velocity", "rows.velocity_offset"}) {
+          "regularization.reference_time_step", "contacts.surface_velocity",
+          "body_contacts.surface_velocity", "rows.velocity_offset"}) {
       request.mutable_wanted()->add_paths(path);
     }
     const v1::DifferentiateResponse reverse = Answer(request);

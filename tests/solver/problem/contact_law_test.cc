@@ -498,6 +498,11 @@ TEST(ContactLawTest, ParametersOfTheRegularizationAreInRange) {
             "regularization.stiction_speed is 0; it must be finite and > 0");
   EXPECT_EQ(with(&Regularization::stiction_speed, kInfinity),
             "regularization.stiction_speed is inf; it must be finite and > 0");
+  EXPECT_EQ(with(&Regularization::reference_time_step, 0), "");  // absent
+  EXPECT_EQ(with(&Regularization::reference_time_step, -1),
+            "regularization.reference_time_step is -1; it must be finite and > 0");
+  EXPECT_EQ(with(&Regularization::reference_time_step, kInfinity),
+            "regularization.reference_time_step is inf; it must be finite and > 0");
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ using InputDifferential = InputDifferential;
 
 // All numbers of a differential, in the order of NumbersOf.
 std::vector<double*> PointersTo(ProblemDifferential* d) {
-  std::vector<double*> all{&d->time_step, &d->beta, &d->sigma, &d->row_beta, &d->stiction_speed};
+  std::vector<double*> all{&d->time_step, &d->beta,           &d->sigma,
+                           &d->row_beta,  &d->stiction_speed, &d->reference_time_step};
   for (std::vector<double>* array :
        {&d->dynamics_matrix, &d->v_star, &d->jacobian, &d->v_hat, &d->surface_velocity, &d->tau_d,
         &d->mu, &d->mu_2, &d->stiffness, &d->R_t, &d->R_n, &d->w, &d->adhesion,
@@ -76,6 +77,7 @@ std::vector<double> NumbersOf(const ContactProblem& p) {
   numbers.sigma = p.regularization().sigma;
   numbers.row_beta = p.regularization().row_beta;
   numbers.stiction_speed = p.regularization().stiction_speed;
+  numbers.reference_time_step = p.regularization().reference_time_step;
   const auto copy = [](std::span<const double> from, std::vector<double>* to) {
     to->assign(from.begin(), from.end());
   };
@@ -245,6 +247,9 @@ InputDifferential RandomDirection(Random* random, const ContactProblemView& prob
   direction.time_step = Uniform(random, -1, 1);
   direction.regularization = {Uniform(random, -1, 1), Uniform(random, -1, 1), DelassusRule::kFull,
                               Uniform(random, -1, 1), Uniform(random, -1, 1)};
+  if (problem.regularization.reference_time_step != 0) {
+    direction.regularization.reference_time_step = Uniform(random, -1, 1);
+  }
   return direction;
 }
 
@@ -270,6 +275,7 @@ Sum Product(const InputDifferential& a, const InputDifferential& b) {
   sum.Add(a.regularization.sigma, b.regularization.sigma);
   sum.Add(a.regularization.row_beta, b.regularization.row_beta);
   sum.Add(a.regularization.stiction_speed, b.regularization.stiction_speed);
+  sum.Add(a.regularization.reference_time_step, b.regularization.reference_time_step);
   return sum;
 }
 
@@ -459,6 +465,17 @@ TEST(CheckDirectionTest, RefusesDirectionsOfArraysThatARuleReplaces) {
   EXPECT_EQ(direction.Complaint(),
             "body_contacts.regularization_t has 2 values; none are needed, as the problem does not "
             "have it");
+}
+
+TEST(CheckDirectionTest, RefusesADirectionOfAnAbsentReferenceTimeStep) {
+  ProblemArrays arrays = PlainProblem();
+  Direction direction(arrays);
+  direction.values.regularization.reference_time_step = 0.5;
+  EXPECT_EQ(direction.Complaint(),
+            "regularization.reference_time_step is 0.5; it must be 0, as the problem does not have "
+            "it");
+  arrays.regularization.reference_time_step = 0.01;
+  EXPECT_EQ(direction.Complaint(), "");
 }
 
 }  // namespace

@@ -118,7 +118,8 @@ class Gradient:
         contacts: `stiffness` is 0 where R_n does not follow from it.
         body_contacts: `normal` and `tangent` are orthogonal to the vectors, which the problem
             normalizes.
-        regularization: beta, sigma, row_beta, stiction_speed; None where not wanted.
+        regularization: beta, sigma, row_beta, stiction_speed, reference_time_step; None where not
+            wanted, the last also where the problem does not have it.
         rows: Constraint rows.
         applied_impulse: [nv] dL/d(impulse added to the momentum A v* at fixed A), such as the force
             of an actuator times δt.

@@ -65,6 +65,9 @@ class Regularization:
         load_reference_speed: Of LOAD_PATH: speed that forces give in a step to what is to count by
             its mass, such as g δt [m/s]. With it the contacts of light bodies that motors drive,
             as fingers, count by force; None: they do not.
+        reference_time_step: h [s]: contacts and rows are the dashpots and near-rigid springs that
+            they are in a step of h, so that creep and sag do not depend on δt: R_t = σ w h / δt.
+            What is given as R is taken as it is; None: δt.
     """
 
     beta: float | None = None
@@ -73,6 +76,7 @@ class Regularization:
     row_beta: float | None = None
     stiction_speed: float | None = None
     load_reference_speed: float | None = None
+    reference_time_step: float | None = None
 
     @classmethod
     def of_values(cls, values: dict[str, Any]) -> Regularization:

@@ -105,6 +105,15 @@ TEST_F(SplitBitsTest, WithEveryMethodAndToleranceOfTheOptions) {
   }
 }
 
+TEST_F(SplitBitsTest, OfAReferenceTimeStep) {
+  for (int seed = 0; seed < 20; ++seed) {
+    SCOPED_TRACE(seed);
+    Problem problem = test::RandomIslands(seed);
+    problem.regularization.reference_time_step = 0.2 * problem.time_step;
+    ExpectSameBits(problem);
+  }
+}
+
 // The load that passes through a contact is that of its island alone.
 TEST_F(SplitBitsTest, OfTheRuleThatFollowsTheLoad) {
   for (int seed = 0; seed < 50; ++seed) {

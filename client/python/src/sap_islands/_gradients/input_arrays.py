@@ -29,6 +29,7 @@ _NUMBERS = (
     "regularization.sigma",
     "regularization.row_beta",
     "regularization.stiction_speed",
+    "regularization.reference_time_step",
 )
 _NO_INPUTS = ("guess_velocity", "initial_velocity")
 # Arrays that do not have one entry per tree, body, contact or row.

@@ -63,11 +63,22 @@ def _struct_of(kind: type[ArrayGroup]) -> StructLayout:
 
 STRUCTS = {kind: _struct_of(kind) for kind in (*GROUPS, HuntCrossley)}
 LAWS = StructLayout(name for name in Contacts._fields if name in _LAWS)
-# Numbers of sap_regularization that have derivatives; `rule` and load_reference_speed follow.
-REGULARIZATION = ("beta", "sigma", "row_beta", "stiction_speed")
-_RULE = 1 + len(REGULARIZATION)
-_REGULARIZATION_WORDS = _RULE + 2
-_NUMBER_PLACES = (*range(1, _RULE), _RULE + 1)
+# Members of sap_regularization after its size, in order; all but `rule` are pointers to numbers.
+REGULARIZATION_MEMBERS = (
+    "beta",
+    "sigma",
+    "row_beta",
+    "stiction_speed",
+    "rule",
+    "load_reference_speed",
+    "reference_time_step",
+)
+NUMBERS = tuple(name for name in REGULARIZATION_MEMBERS if name != "rule")
+# Numbers that have derivatives.
+REGULARIZATION = tuple(name for name in NUMBERS if name != "load_reference_speed")
+_RULE = 1 + REGULARIZATION_MEMBERS.index("rule")
+_REGULARIZATION_WORDS = 1 + len(REGULARIZATION_MEMBERS)
+_NUMBER_PLACES = tuple(1 + REGULARIZATION_MEMBERS.index(name) for name in NUMBERS)
 _PROBLEM_WORDS = 8
 _MAX_REMEMBERED = 4096  # cached sets of array shapes per group
 _BYTE = np.dtype(np.uint8)  # of enumerations, which are int32 in the structs
@@ -298,6 +309,7 @@ class ProblemBlock:
             given.row_beta,
             given.stiction_speed,
             given.load_reference_speed,
+            given.reference_time_step,
             given.rule,
         )
         if numbers == self._numbers:
@@ -327,6 +339,6 @@ def _check_types(problem: Any) -> None:
     check("time_step", problem.time_step, Real, "a number")
     for kind in GROUPS:
         check(kind.FIELD, getattr(problem, kind.FIELD), kind, kind.__name__)
-    for name in (*REGULARIZATION, "load_reference_speed", "rule"):
+    for name in REGULARIZATION_MEMBERS:
         value = getattr(problem.regularization, name)
         check(f"regularization.{name}", value, (Real, type(None)), "a number")

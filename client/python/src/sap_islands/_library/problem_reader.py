@@ -13,15 +13,14 @@ from sap_islands._arrays.contacts import HuntCrossley
 from sap_islands._library import c_structs
 from sap_islands._library.c_memory import AnswerMemory, Array, read
 
-_NUMBERS = (*c_structs.REGULARIZATION, "load_reference_speed")
-
 
 class _Regularization(ctypes.Structure):
     _fields_ = (
         ("struct_size", ctypes.c_size_t),
-        *((name, ctypes.POINTER(ctypes.c_double)) for name in c_structs.REGULARIZATION),
-        ("rule", ctypes.c_int32),
-        ("load_reference_speed", ctypes.POINTER(ctypes.c_double)),
+        *(
+            (name, ctypes.c_int32 if name == "rule" else ctypes.POINTER(ctypes.c_double))
+            for name in c_structs.REGULARIZATION_MEMBERS
+        ),
     )
 
 
@@ -45,7 +44,7 @@ def problem_values(memory: AnswerMemory, address: int) -> dict[str, Any]:
     if problem.regularization:
         given = problem.regularization.contents
         numbers["rule"] = given.rule
-        for name in _NUMBERS:
+        for name in c_structs.NUMBERS:
             number = getattr(given, name)
             if number and math.isfinite(number[0]):  # infinite is the default of one of them
                 numbers[name] = number[0]

@@ -94,6 +94,7 @@ def assemble_problem(
             sigma=material.sigma,
             rule=material.rule,
             load_reference_speed=material.load_reference_speed,
+            reference_time_step=material.reference_time_step,
         ),
     )
     joint = layout.joint

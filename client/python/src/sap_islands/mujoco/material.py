@@ -24,6 +24,8 @@ class Material:
             and creep as little as single bodies do.
         load_reference_speed: Of LOAD_PATH, speed that counts as that of a load [m/s], as g δt: with
             it the contacts of light fingers that motors drive count by force; None: they do not.
+        reference_time_step: δt at which contacts and friction loss have this σ and β [s], so that
+            creep does not depend on the model's time step; None: the model's.
     """
 
     stiffness: float | None = None
@@ -33,3 +35,4 @@ class Material:
     sigma: float | None = None
     rule: RegularizationRule = RegularizationRule.UNSPECIFIED
     load_reference_speed: float | None = None
+    reference_time_step: float | None = None

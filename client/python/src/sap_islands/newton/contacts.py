@@ -107,7 +107,7 @@ class ContactSet:
         Args:
             solution: The solution.
             twist: [bodies, 6] of the bodies, by the solution.
-            slip_parameter: σ.
+            slip_parameter: R_t / w.
         """
         impulse = solution.impulse.reshape(-1, 3)
         velocity = solution.contact_velocity.reshape(-1, 3)

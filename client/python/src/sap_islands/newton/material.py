@@ -18,13 +18,20 @@ class Material:
         rule: Estimate of the Delassus operator. With `LOAD_PATH` light bodies under heavy ones rest
             as deep as a single body does.
         slip_parameter: σ in R_t = σ w: slip of contacts that stick [-].
+        reference_time_step: Time step at which contacts have this σ [s], so that creep does not
+            depend on the length of steps; None: that of each step.
     """
 
     relaxation_time: float | None = None
     max_push_out_speed: float = 0.1
     rule: RegularizationRule = RegularizationRule.LOAD_PATH
     slip_parameter: float = 1e-3
+    reference_time_step: float | None = None
 
     def relaxation_time_of(self, time_step: float) -> float:
         """The relaxation time at a time step [s]."""
         return self.relaxation_time or max(0.02, 4 * time_step)
+
+    def slip_parameter_of(self, time_step: float) -> float:
+        """R_t / w at a time step [-]."""
+        return self.slip_parameter * (self.reference_time_step or time_step) / time_step

@@ -146,7 +146,9 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
             beta=_REBOUND_BETA if found.lands_or_rebounds else None,
             sigma=self._material.slip_parameter,
             rule=self._material.rule,
+            reference_time_step=self._material.reference_time_step,
         )
+        slip_parameter = self._material.slip_parameter_of(time_step)
         self.solve_time = 0.0
         for self.solves in range(1, _MAX_SOLVES + 1):
             contacts, body_contacts = make_contacts(self._layout, dynamics, found, time_step)
@@ -165,7 +167,7 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
             if not solution.solved or not len(found):
                 break
             twist = dynamics.twists(self._layout, solution.velocity)
-            if not found.update_shift(solution, twist, self._material.slip_parameter):
+            if not found.update_shift(solution, twist, slip_parameter):
                 break
             n = self._layout.num_tree_velocities
             dynamics.trees.guess_velocity = solution.velocity[:n]
