@@ -1,5 +1,5 @@
-// A thread that parses long messages, so that no call behind them on the receiving threads waits.
-// Not one of the arena: a long solve would delay the parse, and what a call asks for would not be
+// Threads that parse long messages, so that no call behind them on the receiving threads waits. Not
+// those of the arena: a long solve would delay the parse, and what a call asks for would not be
 // known while it waits. Clients take turns.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <list>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "server/scheduling/client_account.h"
 
@@ -26,8 +27,8 @@ class LongMessages {
     void* context;
   };
 
-  // The thread has the nice value of the solver threads.
-  explicit LongMessages(int nice);
+  // The threads have the nice value of the solver threads.
+  LongMessages(int threads, int nice);
   // Requires that no task is left.
   ~LongMessages() = default;
 
@@ -45,7 +46,7 @@ class LongMessages {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::list<Turn> turns_;  // the next client first
-  std::jthread thread_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace sap

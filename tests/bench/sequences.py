@@ -81,3 +81,20 @@ def threads(bench) -> Iterator[Table]:
                 slowest[26],
             )
     yield table
+
+
+def stages(bench) -> Iterator[Table]:
+    """Stages of a session step of a large scene: which thread runs each, and for how long."""
+    for bodies in (10_000, 30_000):
+        if not bench.wants(f"stages/{bodies}"):
+            continue
+        table = Table(
+            f"stages_{bodies}",
+            f"A session step of {bodies} bodies in falling heaps, processor time",
+            "thread;stage;ms;page faults",
+        )
+        server = bench.build / "bin" / "sap-server"
+        scene = ("heaps", str(bodies), "20", "30", "--threads", str(bench.threads))
+        for line in bench.program("step_stages", str(server), *scene).splitlines():
+            table.add(*line.split(";"))
+        yield table
