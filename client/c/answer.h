@@ -1,12 +1,10 @@
 // The answer of a call of the C interface: arrays, and structs that point to them.
 #pragma once
 
-#include <bitset>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "client/c/background.h"
@@ -18,15 +16,9 @@
 #include "solver/problem/derivatives.h"
 #include "solver/problem/input_differential.h"
 #include "solver/problem/input_selection.h"
+#include "solver/problem/solution_mask.h"
 
 namespace sap::c {
-
-// Fields of a solution by their names on the wire, and which of them are asked for.
-inline constexpr std::string_view kSolutionFields[] = {
-#define SAP_OUTPUT(name, ...) #name,
-#include "solver/problem/solution_fields.inc"
-    "delassus_estimate", "cost", "island_of_tree", "islands", "timings"};
-using SolutionMask = std::bitset<std::size(kSolutionFields)>;
 
 // Times of a solve that are not those of the solver.
 struct CallTimes {

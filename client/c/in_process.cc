@@ -17,40 +17,31 @@ namespace {
 // Solves a problem in a workspace of the engine.
 EngineStatus SolveIn(Engine* engine, const sap_problem* problem, const GivenOptions& options,
                      const CallLimits& call, AnswerContent* answer) {
-  return engine->Run([&](Workspace& workspace) -> EngineStatus {
-    if (EngineStatus live = CheckLive(call); !live) return live;
-    const auto given = ReadProblem(problem);
-    if (!given) return RefuseField(given.error());
-    if (EngineStatus read = workspace.task.Read(given->view); !read) return read;
-    const double check_s = SecondsSince(call.arrival);
-    EngineStatus solved = engine->Solve(&workspace, options.solver, call,
-                                        {.time_budget = options.time_budget}, &answer->solution);
-    if (solved) answer->SetSolution({.decode_s = check_s}, /*warm_started=*/false, options.mask);
-    return solved;
-  });
+  const auto given = ReadProblem(problem);
+  if (!given) return RefuseField(given.error());
+  return engine->Answer({given->view, {options.solver, options.time_budget}}, call,
+                        [&](const SolveTask&, SolveAnswer& solved) {
+                          answer->solution = std::move(solved.solution);
+                          answer->SetSolution({.decode_s = solved.check_s},
+                                              /*warm_started=*/false, options.mask);
+                        });
 }
 
 EngineStatus DifferentiateIn(Engine* engine, const sap_differentiation& request,
                              const GivenOptions& options, const CallLimits& call,
                              AnswerContent* answer) {
-  return engine->Run([&](Workspace& workspace) -> EngineStatus {
-    if (EngineStatus live = CheckLive(call); !live) return live;
-    const auto given = ReadProblem(request.problem);
-    if (!given) return RefuseField(given.error());
-    SolveTask& task = workspace.task;
-    if (EngineStatus read = task.Read(given->view); !read) return read;
-    auto asked = ReadDifferentiation(request, *given);
-    if (!asked) return RefuseField(asked.error());
-    if (EngineStatus read = task.Read(std::move(asked->derivatives)); !read) return read;
-    const double check_s = SecondsSince(call.arrival);
-    EngineStatus solved =
-        engine->Solve(&workspace, options.solver, call, {.time_budget = options.time_budget},
-                      &answer->solution, &answer->derivatives);
-    if (!solved) return solved;
-    answer->SetSolution({.decode_s = check_s}, /*warm_started=*/false, options.mask);
-    answer->SetDerivatives(given->view, task.problem(), asked->wanted);
-    return {};
-  });
+  const auto given = ReadProblem(request.problem);
+  if (!given) return RefuseField(given.error());
+  auto asked = ReadDifferentiation(request, *given);
+  if (!asked) return RefuseField(asked.error());
+  return engine->Answer(
+      {given->view, {options.solver, options.time_budget}, std::move(asked->derivatives)}, call,
+      [&](const SolveTask& task, SolveAnswer& solved) {
+        answer->solution = std::move(solved.solution);
+        answer->derivatives = std::move(solved.derivatives);
+        answer->SetSolution({.decode_s = solved.check_s}, /*warm_started=*/false, options.mask);
+        answer->SetDerivatives(given->view, task.problem(), task.wanted());
+      });
 }
 
 // A measure of a problem that has not been checked, by which a batch is ordered.

@@ -26,14 +26,14 @@ Status InProcessSession::Solve(const sap_problem* problem, const sap_options* op
     if (!given) return Fail(given.error());
     own = *given;
   }
-  if (const EngineStatus live = CheckLive(limits); !live) return StatusOf(live);
   const auto read = ReadProblem(problem);
   if (!read) return Fail(read.error());
-  EngineSession::Report report;
-  const EngineStatus solved = session_.Step(
-      read->view, own.solver, limits, {.time_budget = own.time_budget}, &answer->solution, &report);
-  if (!solved) return StatusOf(solved);
-  answer->SetSolution({.decode_s = report.check_s}, report.warm_started, own.mask);
+  SolveAnswer solved;
+  const EngineStatus status =
+      session_.Step({read->view, {own.solver, own.time_budget}}, limits, &solved);
+  if (!status) return StatusOf(status);
+  answer->solution = std::move(solved.solution);
+  answer->SetSolution({.decode_s = solved.check_s}, solved.warm_started, own.mask);
   return {};
 }
 

@@ -181,22 +181,6 @@ Read<NewtonMethod> ReadNewton(int32_t method) {
   }
 }
 
-Read<SolutionMask> ReadMask(std::span<const char* const> names) {
-  SolutionMask mask;
-  if (names.empty()) return mask.set();
-  for (size_t i = 0; i < names.size(); ++i) {
-    const std::string_view name = names[i];
-    const auto* field = std::find(std::begin(kSolutionFields), std::end(kSolutionFields), name);
-    if (field == std::end(kSolutionFields)) {
-      return Refuse("options.response_mask.paths[" + std::to_string(i) + "]",
-                    "is '" + std::string(name.substr(0, 64)) +
-                        "'; it must be the name of a field of ContactSolution");
-    }
-    mask.set(field - std::begin(kSolutionFields));
-  }
-  return mask;
-}
-
 // Pointers to the structs of a list, which is null or has null in it.
 template <typename Struct>
 Read<std::span<const Struct* const>> ReadList(const Struct* const* list, int64_t count,
@@ -325,7 +309,8 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
   const auto names =
       ReadList(taken->response_mask, taken->num_response_mask, "options.response_mask");
   if (!names) return tl::unexpected(names.error());
-  const auto mask = ReadMask(*names);
+  const std::vector<std::string_view> mask_names(names->begin(), names->end());
+  const auto mask = ReadMask(mask_names);
   if (!mask) return tl::unexpected(mask.error());
   given.mask = *mask;
   if (taken->priority < 0 || taken->priority > SAP_PRIORITY_HIGH) {
@@ -452,7 +437,9 @@ Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& reques
   StructReader reader;
   GivenDifferentiation given{
       .derivatives = {.velocity = reader.Span(request, request.velocity, "", "velocity"),
-                      .hold_delassus = request.hold_delassus != 0},
+                      .hold_delassus = request.hold_delassus != 0,
+                      .wanted = names,
+                      .given = problem.regularization},
       .wanted = *wanted};
   for (size_t i = 0; i < cotangents->size(); ++i) {
     StructReader of_one("cotangents[" + std::to_string(i) + "].");

@@ -34,8 +34,8 @@ using sap::Tangent;
 // laws and guesses are empty; so is what has not been asked for, and 0 is what is no array.
 struct ProblemDerivative : Problem {
   ProblemDerivative() {
-    regularization = {
-        .beta = 0, .sigma = 0, .row_beta = 0, .stiction_speed = 0, .reference_time_step = 0};
+#define SAP_NUMBER(name, input) regularization.name = 0;
+#include "solver/problem/problem_fields.inc"
   }
 };
 

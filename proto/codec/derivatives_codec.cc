@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "proto/codec/problem_decoder.h"
+#include "proto/codec/wanted_inputs.h"
 #include "solver/problem/input_differential.h"
 
 namespace sap {
@@ -52,7 +53,9 @@ v1::AdjointStatus EncodeAdjointStatus(AdjointStatus status) {
 
 DerivativesRequest DecodeDerivatives(const v1::DifferentiateRequest& message) {
   DerivativesRequest request{.velocity = Values(message.velocity()),
-                             .hold_delassus = message.hold_delassus()};
+                             .hold_delassus = message.hold_delassus(),
+                             .wanted = NamesIn(message.wanted()),
+                             .given = GivenIn(message.problem())};
   for (const v1::Cotangent& cotangent : message.cotangents()) {
     request.cotangents.push_back(DecodeCotangent(cotangent));
   }
@@ -62,15 +65,15 @@ DerivativesRequest DecodeDerivatives(const v1::DifferentiateRequest& message) {
   return request;
 }
 
-void EncodeDerivatives(const ContactProblemView& view, const ContactProblem& problem,
-                       const WantedInputs& wanted, Derivatives* derivatives,
+void EncodeDerivatives(const SolveTask& task, Derivatives* derivatives,
                        v1::DifferentiateResponse* response) {
+  const InputSelection& wanted = task.wanted();
   InputDifferential inputs;
   for (size_t k = 0; k < derivatives->gradients.size(); ++k) {
-    GradientToInputs(view, problem, k, derivatives, &inputs);
+    GradientToInputs(task.view(), task.problem(), k, derivatives, &inputs);
     const Gradient gradient = std::move(derivatives->gradients[k]);
     v1::Gradient* message = response->add_gradients();
-    wanted.Encode(inputs, message->mutable_gradient());
+    EncodeInputs(inputs, wanted, message->mutable_gradient());
     if (wanted.applied_impulse()) {
       Assign(gradient.applied_impulse, message->mutable_applied_impulse());
     }

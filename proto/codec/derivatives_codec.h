@@ -2,21 +2,17 @@
 // the response.
 #pragma once
 
-#include "proto/codec/wanted_inputs.h"
 #include "sap/v1/solver_service.pb.h"
-#include "solver/engine/derivatives_request.h"
-#include "solver/problem/contact_problem.h"
-#include "solver/problem/derivatives.h"
+#include "solver/engine/solve_task.h"
 
 namespace sap {
 
 // The views are valid while the message exists unchanged. Nothing is checked.
 DerivativesRequest DecodeDerivatives(const v1::DifferentiateRequest& message);
 
-// Fills the response, except the solution, with the derivatives of the problem that was read from
-// the view. Frees each gradient once it is encoded.
-void EncodeDerivatives(const ContactProblemView& view, const ContactProblem& problem,
-                       const WantedInputs& wanted, Derivatives* derivatives,
+// Fills the response, except the solution, with the derivatives of the problem of the task. Frees
+// each gradient once it is encoded.
+void EncodeDerivatives(const SolveTask& task, Derivatives* derivatives,
                        v1::DifferentiateResponse* response);
 
 }  // namespace sap

@@ -6,7 +6,7 @@
 
 namespace sap {
 
-// With the limits of EngineLimits, and no deadline.
+// Without limits of a server, and without deadline.
 EngineStatus Solve(Engine* engine, const v1::SolveRequest& request, v1::SolveResponse* response);
 EngineStatus Differentiate(Engine* engine, const v1::DifferentiateRequest& request,
                            v1::DifferentiateResponse* response);

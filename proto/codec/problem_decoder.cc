@@ -1,7 +1,5 @@
 #include "proto/codec/problem_decoder.h"
 
-#include <google/protobuf/descriptor.h>
-
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -55,28 +53,6 @@ tl::expected<NewtonMethod, EngineError> DecodeNewton(v1::NewtonMethod method) {
 
 }  // namespace
 
-tl::expected<ResponseMask, EngineError> DecodeMask(const std::vector<std::string_view>& paths) {
-  // More than there are fields; each problem of a batch decodes them.
-  constexpr size_t kMostPaths = 32;
-  ResponseMask mask;
-  if (paths.empty()) return mask.set();
-  if (paths.size() > kMostPaths) {
-    return RefuseField("options.response_mask.paths",
-                       "has " + std::to_string(paths.size()) + " paths; at most " +
-                           std::to_string(kMostPaths) + " are accepted");
-  }
-  for (size_t i = 0; i < paths.size(); ++i) {
-    const auto* field = v1::ContactSolution::descriptor()->FindFieldByName(std::string(paths[i]));
-    if (field == nullptr) {
-      return RefuseField("options.response_mask.paths[" + std::to_string(i) + "]",
-                         "is '" + std::string(paths[i].substr(0, 64)) +
-                             "'; it must be the name of a field of ContactSolution");
-    }
-    mask.set(field->number());
-  }
-  return mask;
-}
-
 tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message) {
   const auto rule = DecodeRule(message.regularization().rule());
   if (!rule) return tl::unexpected(rule.error());
@@ -103,72 +79,57 @@ ContactProblemView DecodeDirection(const v1::ContactProblem& message) {
   return view;
 }
 
-// Budgets are capped at one year, which the clock can represent.
 tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(
     const google::protobuf::Duration& message, const std::string& field) {
-  constexpr int64_t kLongest_s = 366 * 86'400;
-  const int64_t seconds = message.seconds();
+  // Longer times overflow the integer of their nanoseconds.
+  constexpr int64_t kLongest_s = 9'000'000'000;
   const int32_t nanos = message.nanos();
   if (nanos < 0 || nanos > 999'999'999) {
     return RefuseField(field,
                        "has " + std::to_string(nanos) + " nanos; they must be in [0, 999999999]");
   }
-  if (seconds < 0 || (seconds == 0 && nanos == 0)) {
-    return RefuseField(field, "is " + ToText(static_cast<double>(seconds) + nanos * 1e-9) +
-                                  " s; it must be positive");
-  }
-  return std::chrono::seconds(std::min(seconds, kLongest_s)) + std::chrono::nanoseconds(nanos);
-}
-
-CoulombFriction DecodeCoulomb(const v1::CoulombFriction& message) {
-  CoulombFriction coulomb;
-  if (message.has_max_rounds()) coulomb.max_rounds = message.max_rounds();
-  if (message.has_tolerance()) coulomb.tolerance = message.tolerance();
-  return coulomb;
+  const std::chrono::seconds seconds(std::clamp(message.seconds(), -kLongest_s, kLongest_s));
+  return CheckTimeBudget(seconds + std::chrono::nanoseconds(nanos), field);
 }
 
 tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& message,
-                                                       int max_iterations) {
-  SolveSettings settings;
-  if (message.has_relative_tolerance()) {
-    settings.solver.relative_tolerance = message.relative_tolerance();
-  }
+                                                       const EngineLimits& limits,
+                                                       double default_tolerance) {
+  GivenSettings given;
+  SolverOptions& solver = given.solver;
+  solver.relative_tolerance =
+      message.has_relative_tolerance() ? message.relative_tolerance() : default_tolerance;
   if (message.has_absolute_speed_tolerance()) {
-    settings.solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
+    solver.absolute_speed_tolerance = message.absolute_speed_tolerance();
   }
-  if (message.has_coulomb()) settings.solver.coulomb = DecodeCoulomb(message.coulomb());
+  if (message.has_coulomb()) {
+    CoulombFriction& coulomb = solver.coulomb.emplace();
+    if (message.coulomb().has_max_rounds()) coulomb.max_rounds = message.coulomb().max_rounds();
+    if (message.coulomb().has_tolerance()) coulomb.tolerance = message.coulomb().tolerance();
+  }
   if (message.has_rest()) {
-    Rest& rest = settings.solver.rest.emplace();
+    Rest& rest = solver.rest.emplace();
     if (message.rest().has_horizon()) rest.horizon = message.rest().horizon();
   }
-  if (const auto checked = CheckOptions(settings.solver); !checked) {
-    return RefuseField(checked.error());
-  }
-  settings.solver.max_iterations = std::min(settings.solver.max_iterations, max_iterations);
-  if (message.has_max_iterations()) {
-    if (const auto checked = CheckIterations(message.max_iterations(), max_iterations); !checked) {
-      return RefuseField(checked.error());
-    }
-    settings.solver.max_iterations = static_cast<int>(message.max_iterations());
-  }
+  solver.max_iterations = message.has_max_iterations()
+                              ? static_cast<int>(message.max_iterations())
+                              : std::min(solver.max_iterations, limits.max_iterations);
   if (message.has_time_budget()) {
     const auto budget = DecodeTimeBudget(message.time_budget());
     if (!budget) return tl::unexpected(budget.error());
-    settings.time_budget = *budget;
+    given.time_budget = *budget;
   }
-  if (message.has_islands()) settings.solver.islands = message.islands();
+  if (message.has_islands()) solver.islands = message.islands();
   const auto newton = DecodeNewton(message.newton());
   if (!newton) return tl::unexpected(newton.error());
-  settings.solver.newton = *newton;
+  solver.newton = *newton;
   if (!v1::Priority_IsValid(message.priority())) {
     return RefuseField("options.priority",
                        "is " + std::to_string(message.priority()) + ", which is not a priority");
   }
   const auto& paths = message.response_mask().paths();
-  const auto mask = DecodeMask({paths.begin(), paths.end()});
-  if (!mask) return tl::unexpected(mask.error());
-  settings.response_mask = *mask;
-  return settings;
+  given.mask = {paths.begin(), paths.end()};
+  return CheckSettings(given, limits);
 }
 
 double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& options) {

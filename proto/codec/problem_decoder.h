@@ -6,32 +6,19 @@
 
 #include <google/protobuf/duration.pb.h>
 
-#include <bitset>
 #include <chrono>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solver_service.pb.h"
 #include "solver/engine/engine_error.h"
 #include "solver/engine/engine_limits.h"
+#include "solver/engine/solve_settings.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap {
-
-// Fields of ContactSolution to return, indexed by field number.
-using ResponseMask = std::bitset<32>;
-
-// Decoded options of one problem.
-struct SolveSettings {
-  SolverOptions solver;
-  std::optional<std::chrono::nanoseconds> time_budget;  // > 0
-  ResponseMask response_mask = ResponseMask().set();
-};
 
 // The view is valid while the message exists unchanged. Fails only on values that a view cannot
 // represent: an unknown rule.
@@ -40,12 +27,11 @@ tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactPro
 // A direction of a problem in the shape of one: only its doubles are read, and absent ones are 0.
 ContactProblemView DecodeDirection(const v1::ContactProblem& message);
 
-// The fields of these names; all if there are none.
-tl::expected<ResponseMask, EngineError> DecodeMask(const std::vector<std::string_view>& paths);
-
-// Decodes options; absent fields have their defaults.
-tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& message,
-                                                       int max_iterations);
+// Decodes options; absent fields have their defaults, and the number of iterations the limit where
+// that is lower.
+tl::expected<SolveSettings, EngineError> DecodeOptions(
+    const v1::SolveOptions& message, const EngineLimits& limits,
+    double default_tolerance = SolverOptions().relative_tolerance);
 
 // An error names the field.
 tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(

@@ -5,8 +5,6 @@
 namespace sap {
 namespace {
 
-using Fields = v1::ContactSolution;
-
 template <typename Value>
 void EncodeArray(bool wanted, const std::vector<Value>& values,
                  google::protobuf::RepeatedField<Value>* field) {
@@ -76,30 +74,21 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
 
 }  // namespace
 
-void EncodeSolution(const ContactSolution& solution, const ResponseMask& mask,
+void EncodeSolution(const ContactSolution& solution, const SolutionMask& mask,
                     v1::ContactSolution* message) {
   // Cleared field by field: Clear() on the message would free the storage of its sub-messages.
-  EncodeArray(mask[Fields::kVelocityFieldNumber], solution.velocity, message->mutable_velocity());
-  EncodeArray(mask[Fields::kImpulseFieldNumber], solution.impulse, message->mutable_impulse());
-  EncodeArray(mask[Fields::kContactVelocityFieldNumber], solution.contact_velocity,
-              message->mutable_contact_velocity());
-  EncodeArray(mask[Fields::kRowImpulseFieldNumber], solution.row_impulse,
-              message->mutable_row_impulse());
-  EncodeArray(mask[Fields::kRowVelocityFieldNumber], solution.row_velocity,
-              message->mutable_row_velocity());
-  EncodeArray(mask[Fields::kAngularImpulseFieldNumber], solution.angular_impulse,
-              message->mutable_angular_impulse());
-  EncodeArray(mask[Fields::kDelassusEstimateFieldNumber], solution.delassus_estimate,
-              message->mutable_delassus_estimate());
-  message->set_cost(mask[Fields::kCostFieldNumber] ? solution.cost : 0);
-  EncodeArray(mask[Fields::kIslandOfTreeFieldNumber], solution.island_of_tree,
-              message->mutable_island_of_tree());
-  if (mask[Fields::kIslandsFieldNumber]) {
+  size_t field = 0;
+#define SAP_OUTPUT(name, ...) EncodeArray(mask[field++], solution.name, message->mutable_##name());
+#include "solver/problem/solution_fields.inc"
+  EncodeArray(mask[field++], solution.delassus_estimate, message->mutable_delassus_estimate());
+  message->set_cost(mask[field++] ? solution.cost : 0);
+  EncodeArray(mask[field++], solution.island_of_tree, message->mutable_island_of_tree());
+  if (mask[field++]) {
     EncodeIslands(solution.islands, message->mutable_islands());
   } else {
     message->clear_islands();
   }
-  if (mask[Fields::kTimingsFieldNumber]) {
+  if (mask[field++]) {
     message->mutable_timings()->set_islands_s(solution.times.islands_s);
     message->mutable_timings()->set_solve_s(solution.times.solve_s);
   } else {

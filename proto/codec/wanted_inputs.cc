@@ -7,10 +7,8 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "proto/codec/problem_decoder.h"
 #include "solver/problem/input_arrays.h"
 
 namespace sap {
@@ -63,32 +61,35 @@ void EncodeInput(const PathFields& fields, std::span<const double> values,
 
 }  // namespace
 
-WantedInputs::WantedInputs(InputSelection selection) : selection_(std::move(selection)) {
-  constexpr int64_t kMostOfTagsAndLengths_bytes = 48;
-  for (size_t i = 0; i < InputPaths().size(); ++i) {
-    if (!selection_.wanted(i)) continue;
-    most_bytes_ += static_cast<int64_t>(sizeof(double)) * selection_.most_doubles(i) +
-                   kMostOfTagsAndLengths_bytes;
-  }
+std::vector<std::string_view> NamesIn(const google::protobuf::FieldMask& paths) {
+  return {paths.paths().begin(), paths.paths().end()};
 }
 
-tl::expected<WantedInputs, EngineError> WantedInputs::Decode(
-    const google::protobuf::FieldMask& paths, const v1::ContactProblem& problem) {
-  const std::vector<std::string_view> names(paths.paths().begin(), paths.paths().end());
+GivenRegularization GivenIn(const v1::ContactProblem& problem) {
   const v1::Regularization& regularization = problem.regularization();
   GivenRegularization given;
 #define SAP_NUMBER(name, input) given.name = regularization.has_##name();
 #include "solver/problem/problem_fields.inc"
-  auto selection = InputSelection::Make(names, DecodeDirection(problem), given);
-  if (!selection) return RefuseField(selection.error());
-  return WantedInputs(*std::move(selection));
+  return given;
 }
 
-void WantedInputs::Encode(const InputDifferential& gradient, v1::ContactProblem* message) const {
+int64_t MostBytes(const InputSelection& wanted) {
+  constexpr int64_t kMostOfTagsAndLengths_bytes = 48;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < InputPaths().size(); ++i) {
+    if (!wanted.wanted(i)) continue;
+    bytes +=
+        static_cast<int64_t>(sizeof(double)) * wanted.most_doubles(i) + kMostOfTagsAndLengths_bytes;
+  }
+  return bytes;
+}
+
+void EncodeInputs(const InputDifferential& gradient, const InputSelection& wanted,
+                  v1::ContactProblem* message) {
   const std::vector<PathFields>& fields = AllFields();
   size_t i = 0;
   const auto encode = [&](std::span<const double> values) {
-    if (selection_.wanted(i)) EncodeInput(fields[i], values, message);
+    if (wanted.wanted(i)) EncodeInput(fields[i], values, message);
     ++i;
   };
   ForEachNumberInput(

@@ -44,13 +44,14 @@ tl::expected<DerivativesSize, ServiceError> CheckSize(const v1::DifferentiateReq
     return tl::unexpected(checked.error());
   }
   const Counts counts(request.problem());
-  const auto wanted = WantedInputs::Decode(request.wanted(), request.problem());
-  if (!wanted) return tl::unexpected(wanted.error());
+  const ContactProblemView view = DecodeDirection(request.problem());
+  const auto wanted =
+      InputSelection::Make(NamesIn(request.wanted()), view, GivenIn(request.problem()));
+  if (!wanted) return RefuseField(wanted.error());
   const int64_t gradient_bytes =
-      kMessage_bytes + wanted->most_bytes() +
+      kMessage_bytes + MostBytes(*wanted) +
       (wanted->applied_impulse() ? kDouble_bytes * counts.velocities : 0) +
       (wanted->delassus_estimate() ? kDouble_bytes * counts.contacts : 0);
-  const ContactProblemView view = DecodeDirection(request.problem());
   const DerivativesSize size{
       .answer_bytes = static_cast<int64_t>(gradients) * gradient_bytes +
                       static_cast<int64_t>(tangents + 1) * counts.SolutionBytes() +

@@ -403,7 +403,7 @@ RequestHandler::BatchCall RequestHandler::BatchCallOf(const Request& request) co
   batch.check = [this, &request]() -> ServiceStatus {
     return ToServiceStatus(CheckBatchSize("problems", request.problems_size(), config_))
         .and_then([&]() -> ServiceStatus {
-          const auto settings = DecodeOptions(request.options(), config_.max_iterations);
+          const auto settings = DecodeOptions(request.options(), config_);
           if (!settings) return tl::unexpected(settings.error());
           return {};
         });

@@ -24,7 +24,7 @@ Session::~Session() {
 }
 
 ServiceStatus Session::Open(const v1::OpenSession& request) {
-  const auto settings = DecodeOptions(request.options(), shared_.config.max_iterations);
+  const auto settings = DecodeOptions(request.options(), shared_.config);
   if (!settings) return tl::unexpected(settings.error());
   options_ = request.options();
   low_latency_ = request.low_latency() && shared_.idle_spinners->Start();

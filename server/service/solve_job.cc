@@ -93,15 +93,15 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
-  const int64_t solve_bytes = BytesOfSolve(*view, settings_.solver.coulomb.has_value());
-  if (const auto read = task_.Read(*view, config.problem); !read) {
+  SolveRequest request{*view, settings_};
+  if (differentiation_) request.derivatives = DecodeDerivatives(*differentiation_->request);
+  if (const auto read = task_.Read(std::move(request), config); !read) {
     return tl::unexpected(read.error());
   }
-  if (const auto checked = CheckSolveMemory(solve_bytes, config); !checked) {
-    return tl::unexpected(checked.error());
-  }
-  if (differentiation_ != nullptr) {
-    if (ServiceStatus decoded = DecodeDifferentiation(config); !decoded) return decoded;
+  if (differentiation_) {
+    const auto size = CheckSize(*differentiation_->request, config);
+    if (!size) return tl::unexpected(size.error());
+    differentiation_->answer_bytes = size->answer_bytes;
   }
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
@@ -109,24 +109,12 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   return {};
 }
 
-ServiceStatus SolveJob::DecodeDifferentiation(const ServerConfig& config) {
-  const v1::DifferentiateRequest& request = *differentiation_->request;
-  const auto size = CheckSize(request, config);
-  if (!size) return tl::unexpected(size.error());
-  differentiation_->answer_bytes = size->answer_bytes;
-  // CheckSize has seen them.
-  differentiation_->wanted = *WantedInputs::Decode(request.wanted(), request.problem());
-  return ToServiceStatus(task_.Read(DecodeDerivatives(request)));
-}
-
 ServiceStatus SolveJob::DecodeSettings(const ServerConfig& config) {
-  auto settings = DecodeOptions(*options_, config.max_iterations);
+  const auto settings =
+      DecodeOptions(*options_, config,
+                    differentiation_ ? kDerivativeTolerance : SolverOptions().relative_tolerance);
   if (!settings) return tl::unexpected(settings.error());
   settings_ = *settings;
-  settings_.solver.max_factor_bytes = static_cast<size_t>(config.max_solve_memory_mib) << 20;
-  if (differentiation_ != nullptr && !options_->has_relative_tolerance()) {
-    settings_.solver.relative_tolerance = kDerivativeTolerance;
-  }
   if (batch_ == nullptr) return {};
   if (settings_.time_budget) {
     return RefuseTimeBudgetInBatch();
@@ -155,10 +143,9 @@ ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
       task_.Solve(solver, settings_.solver, call_, Limits(), &solution_, derivatives);
   if (!solved) return tl::unexpected(solved.error());
   const Clock::time_point encoding = Clock::now();
-  EncodeSolution(solution_, settings_.response_mask, answer);
+  EncodeSolution(solution_, settings_.mask, answer);
   if (differentiation_ != nullptr) {
-    EncodeDerivatives(task_.view(), task_.problem(), differentiation_->wanted, derivatives,
-                      differentiation_->response);
+    EncodeDerivatives(task_, derivatives, differentiation_->response);
   }
   encode_s_ = SecondsSince(encoding);
   if (answer->has_timings()) AddTimings(answer->mutable_timings());
@@ -216,7 +203,7 @@ v1::RecordedSolve SolveJob::MakeRecord(const ServiceStatus& status, double durat
     return record;
   }
   v1::ContactSolution* solution = record.mutable_outcome()->mutable_solution();
-  EncodeSolution(solution_, ResponseMask().set(), solution);
+  EncodeSolution(solution_, SolutionMask().set(), solution);
   AddTimings(solution->mutable_timings());
   return record;
 }

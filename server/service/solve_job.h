@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "proto/codec/problem_decoder.h"
-#include "proto/codec/wanted_inputs.h"
 #include "sap/v1/problem.pb.h"
 #include "sap/v1/solution.pb.h"
 #include "sap/v1/solver_service.pb.h"
@@ -100,13 +99,11 @@ class SolveJob {
     const v1::DifferentiateRequest* request;
     v1::DifferentiateResponse* response;
     int64_t answer_bytes{0};
-    WantedInputs wanted{};
     Derivatives derivatives{};
   };
 
   SolveLimits Limits() const;
   ServiceStatus DecodeSettings(const ServerConfig& config);
-  ServiceStatus DecodeDifferentiation(const ServerConfig& config);
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "solver/differentiate.h"
@@ -10,6 +11,7 @@
 #include "solver/engine/engine_limits.h"
 #include "solver/parallel/storage_bytes.h"
 #include "solver/problem/derivatives.h"
+#include "solver/problem/input_selection.h"
 
 namespace sap {
 
@@ -21,6 +23,10 @@ struct DerivativesRequest {
   std::vector<Cotangent> cotangents{};  // one gradient each
   std::vector<ContactProblemView> directions{};  // one tangent each
   bool hold_delassus{false};                     // see DerivativeOptions
+  // Inputs whose gradients are wanted, and the numbers of the regularization that are inputs; see
+  // InputSelection.
+  std::vector<std::string_view> wanted{};
+  GivenRegularization given{};
 
   size_t count() const { return cotangents.size() + directions.size(); }
   size_t storage_bytes() const { return StorageBytes(cotangents, directions); }

@@ -40,6 +40,16 @@ Engine::Process& Engine::Current() {
   return *process;
 }
 
+EngineStatus Engine::AnswerIn(Workspace* workspace, const SolveRequest& request,
+                              const CallLimits& call, SolveAnswer* answer) {
+  if (EngineStatus live = CheckLive(call); !live) return live;
+  if (EngineStatus read = workspace->task.Read(request, kInProcessLimits); !read) return read;
+  answer->check_s = SecondsSince(call.arrival);
+  return Solve(workspace, request.settings.solver, call,
+               {.time_budget = request.settings.time_budget}, &answer->solution,
+               request.derivatives ? &answer->derivatives : nullptr);
+}
+
 EngineStatus Engine::Solve(Workspace* workspace, const SolverOptions& options,
                            const CallLimits& call, const SolveLimits& limits,
                            ContactSolution* solution, Derivatives* derivatives) {

@@ -60,6 +60,18 @@ class Engine {
     });
   }
 
+  // Answers a request, and calls finish(task, answer) if it could, before the task is used for
+  // another one.
+  template <typename Finish>
+  EngineStatus Answer(const SolveRequest& request, const CallLimits& call, const Finish& finish) {
+    return Run([&](Workspace& workspace) -> EngineStatus {
+      SolveAnswer answer;
+      EngineStatus solved = AnswerIn(&workspace, request, call, &answer);
+      if (solved) finish(workspace.task, answer);
+      return solved;
+    });
+  }
+
   // Solves the problem that the task of the workspace has read.
   EngineStatus Solve(Workspace* workspace, const SolverOptions& options, const CallLimits& call,
                      const SolveLimits& limits, ContactSolution* solution,
@@ -79,6 +91,8 @@ class Engine {
   };
 
   Process& Current();
+  EngineStatus AnswerIn(Workspace* workspace, const SolveRequest& request, const CallLimits& call,
+                        SolveAnswer* answer);
 
   const int threads_;
   std::atomic<Process*> process_;

@@ -13,13 +13,6 @@ int NumProcessors() { return static_cast<int>(std::max(std::thread::hardware_con
 
 }  // namespace
 
-tl::expected<void, ProblemError> CheckIterations(uint32_t asked, int most) {
-  if (asked <= static_cast<uint32_t>(most)) return {};
-  return tl::unexpected(
-      ProblemError{"options.max_iterations", -1,
-                   "is " + std::to_string(asked) + "; it must be at most " + std::to_string(most)});
-}
-
 EngineStatus CheckBatchSize(const char* field, size_t problems, const EngineLimits& limits) {
   if (problems <= static_cast<size_t>(limits.max_batch_problems)) return {};
   return RefuseField(field, "has " + std::to_string(problems) + " values; at most " +

@@ -1,8 +1,10 @@
-// Bounds on what one call may ask of the engine, and the threads of this process.
+// Bounds on what one call may ask of the engine, and the threads of this process. The defaults are
+// those of a server.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "solver/engine/engine_error.h"
 #include "solver/problem/problem_error.h"
@@ -19,8 +21,14 @@ struct EngineLimits {
   int max_derivatives{1024};  // cotangents and tangents of one problem
 };
 
-// A limit on iterations as it was asked for.
-tl::expected<void, ProblemError> CheckIterations(uint32_t asked, int most);
+// Limits for a caller in this process: only the counts of a problem are bounded, since its memory
+// follows from them.
+inline constexpr EngineLimits kInProcessLimits{
+    .problem = {},
+    .max_iterations = std::numeric_limits<int>::max(),
+    .max_solve_memory_mib = std::numeric_limits<int64_t>::max() >> 20,
+    .max_batch_problems = std::numeric_limits<int>::max(),
+    .max_derivatives = std::numeric_limits<int>::max()};
 
 // `field` names the problems of a batch in errors.
 EngineStatus CheckBatchSize(const char* field, size_t problems, const EngineLimits& limits);

@@ -13,16 +13,9 @@ class EngineSession {
  public:
   explicit EngineSession(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
-  struct Report {
-    double check_s{0};         // time from the arrival of the call to the beginning of the solve
-    bool warm_started{false};  // whether any velocity was found
-  };
-
   // Solves a step. Trees and bodies without a guess start from their last velocities, by name. A
   // step that fails leaves the session as it was.
-  EngineStatus Step(const ContactProblemView& problem, const SolverOptions& options,
-                    const CallLimits& call, const SolveLimits& limits, ContactSolution* solution,
-                    Report* report);
+  EngineStatus Step(const SolveRequest& request, const CallLimits& call, SolveAnswer* answer);
 
   // Forgets the velocities: the next step is as the first one was.
   void Reset() { last_velocities_.Clear(); }

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "solver/engine/solve_memory.h"
 #include "solver/island_forecast.h"
 #include "solver/problem/input_differential.h"
 
@@ -37,7 +38,23 @@ EngineStatus SolveTask::ReadWhole() {
   return {};
 }
 
-EngineStatus SolveTask::Read(DerivativesRequest request) {
+EngineStatus SolveTask::Read(SolveRequest request, const EngineLimits& limits) {
+  if (EngineStatus read = Read(request.problem, limits.problem); !read) return read;
+  const int64_t bytes = BytesOfSolve(view_, request.settings.solver.coulomb.has_value());
+  if (EngineStatus checked = CheckSolveMemory(bytes, limits); !checked) return checked;
+  if (!request.derivatives) return {};
+  return ReadDerivatives(*std::move(request.derivatives), limits);
+}
+
+EngineStatus SolveTask::ReadDerivatives(DerivativesRequest request, const EngineLimits& limits) {
+  const size_t gradients = request.cotangents.size(), tangents = request.directions.size();
+  if (EngineStatus checked = CheckNumber(gradients, tangents, limits); !checked) return checked;
+  auto wanted = InputSelection::Make(request.wanted, view_, request.given);
+  if (!wanted) return RefuseField(wanted.error());
+  wanted_ = *std::move(wanted);
+  if (EngineStatus checked = CheckMemory(gradients, tangents, view_, limits); !checked) {
+    return checked;
+  }
   if (in_shards_) {
     if (EngineStatus read = ReadWhole(); !read) return read;
   }

@@ -1,6 +1,6 @@
 // One problem from its arrays to its solution: checked, predicted, solved, differentiated.
 //
-//   view -> Read -> [derivatives -> Read] -> Solve -> solution, derivatives
+//   request -> Read -> Solve -> solution, derivatives
 //
 // Read looks at the indices alone where a scene has many small islands. Its values are checked in
 // Solve, by the threads that solve it.
@@ -13,6 +13,7 @@
 
 #include "solver/engine/derivatives_request.h"
 #include "solver/engine/engine_error.h"
+#include "solver/engine/solve_request.h"
 #include "solver/engine/time_limit.h"
 #include "solver/parallel/storage_bytes.h"
 #include "solver/problem/contact_problem.h"
@@ -33,12 +34,15 @@ class SolveTask {
 
   // Reads a problem. Its arrays must live until it is answered.
   EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {});
-  // Checks a request for derivatives of the problem; the request's velocity becomes the guess.
-  EngineStatus Read(DerivativesRequest request);
+  // Reads problem and derivatives of a request, and checks its memory. The velocity of the
+  // derivatives becomes the guess.
+  EngineStatus Read(SolveRequest request, const EngineLimits& limits);
 
   const ContactProblemView& view() const { return view_; }
   // The problem that is differentiated, checked.
   const ContactProblem& problem() const { return problem_; }
+  // Inputs whose gradients are wanted.
+  const InputSelection& wanted() const { return wanted_; }
   NamedTrees trees() const;
   int num_velocities() const { return trees().velocity_start.back(); }
   // Where the solve starts: that of the problem, or of StartFrom.
@@ -68,6 +72,7 @@ class SolveTask {
 
  private:
   EngineStatus ReadWhole();
+  EngineStatus ReadDerivatives(DerivativesRequest request, const EngineLimits& limits);
   void AssignGuessOfProblem(std::vector<double>* guess) const;
   EngineStatus CheckOptions(const SolverOptions& options) const;
   EngineStatus SolveShards(Solver* solver, const SolverOptions& options, const StopToken& stop,
@@ -82,6 +87,7 @@ class SolveTask {
   ContactProblem problem_;
   std::vector<double> guess_;  // of StartFrom; empty: that of the problem
   std::optional<DerivativesRequest> derivatives_;
+  InputSelection wanted_;  // of the derivatives
   double predicted_s_{0};
 };
 

@@ -150,7 +150,7 @@ class Here {
     stages_.Run("server, solver thread", "velocities kept",
                 [&] { velocities_.Remember(task_.trees(), solution_); });
     stages_.Run("server, solver thread", "answer encoded", [&] {
-      EncodeSolution(solution_, ResponseMask().set(),
+      EncodeSolution(solution_, SolutionMask().set(),
                      response.mutable_step()->mutable_outcome()->mutable_solution());
     });
     stages_.Run("server, solver thread", "request freed", [&] { message.Clear(); });

@@ -14,6 +14,7 @@
 #include "client/cpp/transport/message_file.h"
 #include "client/cpp/transport/problem_message.h"
 #include "client/cpp/transport/recording_reader.h"
+#include "proto/codec/wanted_inputs.h"
 
 namespace sap::c {
 namespace {

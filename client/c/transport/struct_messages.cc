@@ -11,6 +11,7 @@
 #include "client/c/struct_reader.h"
 #include "client/c/transport/conversions.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "proto/codec/wanted_inputs.h"
 
 namespace sap::c {
 namespace {
@@ -165,13 +166,6 @@ tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem
   if (!read->regularization.name) numbers->clear_##name();
 #include "solver/problem/problem_fields.inc"
   return message;
-}
-
-GivenRegularization GivenIn(const v1::ContactProblem& message) {
-  return {
-#define SAP_NUMBER(name, input) .name = message.regularization().has_##name(),
-#include "solver/problem/problem_fields.inc"
-  };
 }
 
 tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given) {

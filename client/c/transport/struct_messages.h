@@ -13,8 +13,6 @@
 namespace sap::c {
 
 tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem);
-// Which numbers of its regularization a problem has: absent ones stay so, both ways.
-GivenRegularization GivenIn(const v1::ContactProblem& message);
 tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given);
 tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given);
 tl::expected<std::unique_ptr<RecordStructs>, CallError> RecordOf(const v1::RecordedSolve& message);

@@ -3,14 +3,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "proto/codec/engine_messages.h"
-#include "proto/codec/problem_decoder.h"
 #include "solver/build_info.h"
 #include "solver/engine/boot_id.h"
 #include "solver/engine/engine.h"
@@ -19,7 +17,6 @@
 #include "solver/parallel/forked_threads.h"
 #include "solver/parallel/idle_spinners.h"
 #include "solver/problem/input_arrays.h"
-#include "solver/problem/input_checker.h"
 #include "solver/problem/input_differential.h"
 #include "solver/problem/input_selection.h"
 
@@ -27,11 +24,6 @@ namespace sap::client {
 namespace {
 
 using EngineClock = CallLimits::Clock;
-using Fields = v1::ContactSolution;
-
-constexpr EngineLimits kLimits;
-// As many as a server takes.
-constexpr int kMaxStepsInFlight = 8;
 
 // Sessions share them, and may outlive the client.
 struct Shared {
@@ -59,73 +51,42 @@ CallLimits Until(Timeout deadline, const CallOptions& context) {
   return call;
 }
 
-tl::expected<std::optional<std::chrono::nanoseconds>, EngineError> CheckTimeBudget(
-    const std::optional<std::chrono::nanoseconds>& budget, const char* field) {
-  if (budget && budget->count() <= 0) {
-    const double seconds = std::chrono::duration<double>(*budget).count();
-    return RefuseField(field, "is " + ToText(seconds) + " s; it must be positive");
-  }
-  return budget > kLongestTime ? std::optional<std::chrono::nanoseconds>(kLongestTime) : budget;
-}
-
-// The options as messages would carry them, with the limits of this process.
-tl::expected<SolveSettings, EngineError> CheckOptions(const SolveOptions& options) {
-  SolveSettings settings;
-  settings.solver = options.solver;
-  if (const auto checked = CheckOptions(options.solver); !checked) {
-    return RefuseField(checked.error());
-  }
-  if (const auto checked = CheckIterations(static_cast<uint32_t>(options.solver.max_iterations),
-                                           kLimits.max_iterations);
-      !checked) {
-    return RefuseField(checked.error());
-  }
-  settings.solver.max_factor_bytes = static_cast<size_t>(kLimits.max_solve_memory_mib) << 20;
-  const auto budget = CheckTimeBudget(options.time_budget, "options.time_budget");
-  if (!budget) return tl::unexpected(budget.error());
-  settings.time_budget = *budget;
-  const auto mask = DecodeMask({options.response_mask.begin(), options.response_mask.end()});
-  if (!mask) return tl::unexpected(mask.error());
-  settings.response_mask = *mask;
-  return settings;
+tl::expected<SolveSettings, EngineError> SettingsOf(const SolveOptions& options) {
+  return CheckSettings({.solver = options.solver,
+                        .time_budget = options.time_budget,
+                        .mask = {options.response_mask.begin(), options.response_mask.end()}},
+                       kInProcessLimits);
 }
 
 // The fields that the mask selects.
-Solution SolutionOf(ContactSolution&& solved, const ResponseMask& mask, double check_s) {
+Solution SolutionOf(SolveAnswer&& answer, const SolutionMask& mask) {
   Solution solution;
-  solution.timings = {
-      .decode_s = check_s, .islands_s = solved.times.islands_s, .solve_s = solved.times.solve_s};
-  static_cast<ContactSolution&>(solution) = std::move(solved);
-  const auto drop_unless = [&](int field, auto* value) {
-    if (!mask[field]) *value = {};
-  };
-  drop_unless(Fields::kVelocityFieldNumber, &solution.velocity);
-  drop_unless(Fields::kImpulseFieldNumber, &solution.impulse);
-  drop_unless(Fields::kContactVelocityFieldNumber, &solution.contact_velocity);
-  drop_unless(Fields::kRowImpulseFieldNumber, &solution.row_impulse);
-  drop_unless(Fields::kRowVelocityFieldNumber, &solution.row_velocity);
-  drop_unless(Fields::kAngularImpulseFieldNumber, &solution.angular_impulse);
-  drop_unless(Fields::kDelassusEstimateFieldNumber, &solution.delassus_estimate);
-  drop_unless(Fields::kCostFieldNumber, &solution.cost);
-  drop_unless(Fields::kIslandOfTreeFieldNumber, &solution.island_of_tree);
-  drop_unless(Fields::kIslandsFieldNumber, &solution.islands);
-  drop_unless(Fields::kTimingsFieldNumber, &solution.timings);
+  ContactSolution& solved = answer.solution;
+  size_t field = 0;
+#define SAP_OUTPUT(name, ...) \
+  if (mask[field++]) solution.name = std::move(solved.name);
+#include "solver/problem/solution_fields.inc"
+  if (mask[field++]) solution.delassus_estimate = std::move(solved.delassus_estimate);
+  if (mask[field++]) solution.cost = solved.cost;
+  if (mask[field++]) solution.island_of_tree = std::move(solved.island_of_tree);
+  if (mask[field++]) solution.islands = std::move(solved.islands);
+  if (mask[field++]) {
+    solution.timings = {.decode_s = answer.check_s,
+                        .islands_s = solved.times.islands_s,
+                        .solve_s = solved.times.solve_s};
+  }
   return solution;
 }
 
 Backend::SolveOutcome SolveIn(Engine* engine, const ContactProblemView& problem,
                               const SolveSettings& settings, const CallLimits& call) {
-  ContactSolution solved;
-  double check_s = 0;
-  const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
-    if (EngineStatus live = CheckLive(call); !live) return live;
-    if (EngineStatus read = workspace.task.Read(problem); !read) return read;
-    check_s = SecondsSince(call.arrival);
-    return engine->Solve(&workspace, settings.solver, call, {.time_budget = settings.time_budget},
-                         &solved);
-  });
+  Solution solution;
+  const EngineStatus status =
+      engine->Answer({problem, settings}, call, [&](const SolveTask&, SolveAnswer& answer) {
+        solution = SolutionOf(std::move(answer), settings.mask);
+      });
   if (!status) return tl::unexpected(FromEngine(status.error()));
-  return SolutionOf(std::move(solved), settings.response_mask, check_s);
+  return solution;
 }
 
 // The wanted inputs of one gradient; the others become 0 or empty.
@@ -140,51 +101,37 @@ ProblemDerivative DerivativeOf(InputDifferential inputs, const InputSelection& w
   return derivative;
 }
 
-Derivatives DerivativesOf(const SolveTask& task, const InputSelection& wanted,
-                          sap::Derivatives* computed, Solution solution) {
+Derivatives DerivativesOf(const SolveTask& task, SolveAnswer&& answer, const SolutionMask& mask) {
+  const InputSelection& wanted = task.wanted();
+  sap::Derivatives& computed = answer.derivatives;
   Derivatives derivatives;
-  derivatives.solution = std::move(solution);
-  for (size_t k = 0; k < computed->gradients.size(); ++k) {
+  for (size_t k = 0; k < computed.gradients.size(); ++k) {
     InputDifferential inputs;
-    GradientToInputs(task.view(), task.problem(), k, computed, &inputs);
-    sap::Gradient from = std::move(computed->gradients[k]);  // freed once it is converted
+    GradientToInputs(task.view(), task.problem(), k, &computed, &inputs);
+    sap::Gradient from = std::move(computed.gradients[k]);  // freed once it is converted
     Gradient& gradient = derivatives.gradients.emplace_back();
     gradient.problem = DerivativeOf(std::move(inputs), wanted);
     if (wanted.applied_impulse()) gradient.applied_impulse = std::move(from.applied_impulse);
     if (wanted.delassus_estimate()) gradient.delassus_estimate = std::move(from.problem.w);
   }
-  derivatives.tangents = std::move(computed->tangents);
-  derivatives.kink_margin = std::move(computed->kink_margin);
-  derivatives.adjoint_status = std::move(computed->adjoint_status);
+  derivatives.tangents = std::move(computed.tangents);
+  derivatives.kink_margin = std::move(computed.kink_margin);
+  derivatives.adjoint_status = std::move(computed.adjoint_status);
+  derivatives.solution = SolutionOf(std::move(answer), mask);
   return derivatives;
 }
 
 Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const DifferentiateView& request,
                                             const SolveSettings& settings, const CallLimits& call) {
+  DerivativesRequest asked = request.derivatives;
+  asked.wanted = {request.wanted.begin(), request.wanted.end()};
+  asked.given = request.given;
   Derivatives derivatives;
-  const EngineStatus status = engine->Run([&](Workspace& workspace) -> EngineStatus {
-    if (EngineStatus live = CheckLive(call); !live) return live;
-    SolveTask& task = workspace.task;
-    if (EngineStatus read = task.Read(request.problem); !read) return read;
-    const size_t gradients = request.derivatives.cotangents.size(),
-                 tangents = request.derivatives.directions.size();
-    if (EngineStatus checked = CheckNumber(gradients, tangents, kLimits); !checked) return checked;
-    EngineStatus checked = CheckMemory(gradients, tangents, task.view(), kLimits);
-    if (!checked) return checked;
-    const std::vector<std::string_view> paths(request.wanted.begin(), request.wanted.end());
-    const auto wanted = InputSelection::Make(paths, task.view(), request.given);
-    if (!wanted) return RefuseField(wanted.error());
-    if (EngineStatus read = task.Read(request.derivatives); !read) return read;
-    const double check_s = SecondsSince(call.arrival);
-    ContactSolution solved;
-    sap::Derivatives computed;
-    EngineStatus ended = engine->Solve(&workspace, settings.solver, call,
-                                       {.time_budget = settings.time_budget}, &solved, &computed);
-    if (!ended) return ended;
-    derivatives = DerivativesOf(task, *wanted, &computed,
-                                SolutionOf(std::move(solved), settings.response_mask, check_s));
-    return {};
-  });
+  const EngineStatus status =
+      engine->Answer({request.problem, settings, std::move(asked)}, call,
+                     [&](const SolveTask& task, SolveAnswer& answer) {
+                       derivatives = DerivativesOf(task, std::move(answer), settings.mask);
+                     });
   if (!status) return tl::unexpected(FromEngine(status.error()));
   return derivatives;
 }
@@ -204,7 +151,7 @@ class EmbeddedSteps final : public StepStream {
 
   State state() const override {
     return {.arrived = static_cast<int>(outcomes_.size()),
-            .max_in_flight = kMaxStepsInFlight,
+            .max_in_flight = std::numeric_limits<int>::max(),
             .ended = ended_};
   }
 
@@ -252,16 +199,13 @@ class EmbeddedSteps final : public StepStream {
  private:
   EngineStatus Step(const ContactProblemView& problem, const std::optional<SolveOptions>& options,
                     const CallLimits& call, StepOutcome* outcome) {
-    auto settings = options ? CheckOptions(*options) : settings_;
+    auto settings = options ? SettingsOf(*options) : settings_;
     if (!settings) return tl::unexpected(settings.error());
-    if (EngineStatus live = CheckLive(call); !live) return live;
-    EngineSession::Report report;
-    ContactSolution solved;
-    EngineStatus status = session_.Step(problem, settings->solver, call,
-                                        {.time_budget = settings->time_budget}, &solved, &report);
+    SolveAnswer answer;
+    EngineStatus status = session_.Step({problem, *settings}, call, &answer);
     if (!status) return status;
-    outcome->warm_started = report.warm_started;
-    outcome->solution = SolutionOf(std::move(solved), settings->response_mask, report.check_s);
+    outcome->warm_started = answer.warm_started;
+    outcome->solution = SolutionOf(std::move(answer), settings->mask);
     return {};
   }
 
@@ -289,7 +233,7 @@ class Embedded final : public Backend {
              Where where, BuildPin*, Done<SolveOutcome> done) override {
     Run<SolveOutcome>(where, std::move(done), [=, this]() -> SolveOutcome {
       const CallLimits call = Until(deadline, options.call);
-      const auto settings = CheckOptions(options);
+      const auto settings = SettingsOf(options);
       if (!settings) return tl::unexpected(FromEngine(settings.error()));
       return SolveIn(&engine(), problem, *settings, call);
     });
@@ -321,7 +265,7 @@ class Embedded final : public Backend {
                      Done<DerivativesOutcome> done) override {
     Run<DerivativesOutcome>(where, std::move(done), [=, this]() -> DerivativesOutcome {
       const CallLimits call = Until(deadline, request.solve.call);
-      const auto settings = CheckOptions(request.solve);
+      const auto settings = SettingsOf(request.solve);
       if (!settings) return tl::unexpected(FromEngine(settings.error()));
       return DifferentiateIn(&engine(), request, *settings, call);
     });
@@ -338,7 +282,7 @@ class Embedded final : public Backend {
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
                                                                const SessionOptions&,
                                                                Timeout deadline) override {
-    auto settings = CheckOptions(options);
+    auto settings = SettingsOf(options);
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
     return std::make_unique<EmbeddedSteps>(shared_, *std::move(settings),
                                            Until(deadline, options.call).deadline, low_latency_);
@@ -377,10 +321,7 @@ class Embedded final : public Backend {
   Status ForEach(Problems problems, const SolveOptions& options, Timeout deadline,
                  const Client::BatchSink& put) {
     const CallLimits call = Until(deadline, options.call);
-    if (const auto checked = CheckBatchSize("problems", problems.size(), kLimits); !checked) {
-      return FromEngine(checked);
-    }
-    const auto settings = CheckOptions(options);
+    const auto settings = SettingsOf(options);
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
     std::vector<int64_t> sizes;
     for (const ContactProblemView& problem : problems) sizes.push_back(SizeOf(problem));
@@ -393,14 +334,19 @@ class Embedded final : public Backend {
                                                    const BatchLimits& limits,
                                                    const CallLimits& call) {
     std::vector<DerivativesOutcome> outcomes(requests.size(), tl::unexpected(Error()));
-    const auto budget = CheckTimeBudget(limits.time_budget, "time_budget");
-    EngineStatus status = CheckBatchSize("requests", requests.size(), kLimits);
-    if (status && !budget) status = tl::unexpected(budget.error());
+    std::optional<std::chrono::nanoseconds> time_budget;
+    EngineStatus status;
+    if (limits.time_budget) {
+      const auto budget = CheckTimeBudget(*limits.time_budget, "time_budget");
+      if (budget) time_budget = *budget;
+      if (!budget) status = tl::unexpected(budget.error());
+    }
     if (status) {
       std::vector<int64_t> sizes;
       for (const DifferentiateView& request : requests) sizes.push_back(SizeOf(request.problem));
-      engine().ForLargestFirst(
-          sizes, [&](int i) { outcomes[i] = DifferentiateInBatch(requests[i], *budget, call); });
+      engine().ForLargestFirst(sizes, [&](int i) {
+        outcomes[i] = DifferentiateInBatch(requests[i], time_budget, call);
+      });
       status = CheckLive(call);
     }
     if (!status) outcomes.assign(requests.size(), tl::unexpected(FromEngine(status.error())));
@@ -410,7 +356,7 @@ class Embedded final : public Backend {
   DerivativesOutcome DifferentiateInBatch(
       const DifferentiateView& request, const std::optional<std::chrono::nanoseconds>& time_budget,
       const CallLimits& call) {
-    auto settings = CheckOptions(request.solve);
+    auto settings = SettingsOf(request.solve);
     if (settings && settings->time_budget) settings = RefuseTimeBudgetInBatch();
     if (!settings) return tl::unexpected(FromEngine(settings.error()));
     settings->time_budget = time_budget;
@@ -427,40 +373,41 @@ class Embedded final : public Backend {
 };
 
 tl::expected<ServerInfo, Error> Embedded::InfoNow() {
-  // Numbers of one problem or batch are bounded, the number of concurrent solves is not.
+  // Counts that memory bounds are limited, and nothing else.
+  constexpr ProblemLimits kLimits = kInProcessLimits.problem;
   constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
   constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
   constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-  return ServerInfo{.version = SAP_VERSION,
-                    .instruction_set = InstructionSet(),
-                    .boot_id = BootId(),
-                    .processors = std::thread::hardware_concurrency(),
-                    .solver_threads = static_cast<uint32_t>(engine().threads()),
-                    .max_message_bytes = kAnyBytes,
-                    .max_trees = static_cast<uint32_t>(kLimits.problem.max_trees),
-                    .max_tree_dofs = static_cast<uint32_t>(kLimits.problem.max_tree_dofs),
-                    .max_contacts = static_cast<uint32_t>(kLimits.problem.max_contacts),
-                    .max_rows = static_cast<uint32_t>(kLimits.problem.max_rows),
-                    .max_row_entries = static_cast<uint32_t>(kLimits.problem.max_row_entries),
-                    .max_row_pairs = static_cast<uint32_t>(kLimits.problem.max_row_pairs),
-                    .max_iterations = static_cast<uint32_t>(kLimits.max_iterations),
-                    .max_concurrent_calls = kNoLimit,
-                    .max_batch_problems = static_cast<uint32_t>(kLimits.max_batch_problems),
-                    .max_sessions = kNoLimit,
-                    .max_client_sessions = kNoLimit,
-                    .max_steps_in_flight = kMaxStepsInFlight,
-                    .max_solve_memory_bytes = static_cast<uint64_t>(kLimits.max_solve_memory_mib)
-                                              << 20,
-                    .max_solve_s = kAnyTime,
-                    .high_priority = true,
-                    .max_derivatives = static_cast<uint32_t>(kLimits.max_derivatives),
-                    .max_client_calls = kNoLimit,
-                    .max_held_bytes = kAnyBytes,
-                    .max_client_bytes = kAnyBytes,
-                    .queue_timeout_s = kAnyTime,
-                    .read_timeout_s = kAnyTime,
-                    .session_idle_s = kAnyTime,
-                    .connection_age_s = kAnyTime};
+  return ServerInfo{
+      .version = SAP_VERSION,
+      .instruction_set = InstructionSet(),
+      .boot_id = BootId(),
+      .processors = std::thread::hardware_concurrency(),
+      .solver_threads = static_cast<uint32_t>(engine().threads()),
+      .max_message_bytes = kAnyBytes,
+      .max_trees = static_cast<uint32_t>(kLimits.max_trees),
+      .max_tree_dofs = static_cast<uint32_t>(kLimits.max_tree_dofs),
+      .max_contacts = static_cast<uint32_t>(kLimits.max_contacts),
+      .max_rows = static_cast<uint32_t>(kLimits.max_rows),
+      .max_row_entries = static_cast<uint32_t>(kLimits.max_row_entries),
+      .max_row_pairs = static_cast<uint32_t>(kLimits.max_row_pairs),
+      .max_iterations = static_cast<uint32_t>(kInProcessLimits.max_iterations),
+      .max_concurrent_calls = kNoLimit,
+      .max_batch_problems = static_cast<uint32_t>(kInProcessLimits.max_batch_problems),
+      .max_sessions = kNoLimit,
+      .max_client_sessions = kNoLimit,
+      .max_steps_in_flight = kNoLimit,
+      .max_solve_memory_bytes = kAnyBytes,
+      .max_solve_s = kAnyTime,
+      .high_priority = true,
+      .max_derivatives = kNoLimit,
+      .max_client_calls = kNoLimit,
+      .max_held_bytes = kAnyBytes,
+      .max_client_bytes = kAnyBytes,
+      .queue_timeout_s = kAnyTime,
+      .read_timeout_s = kAnyTime,
+      .session_idle_s = kAnyTime,
+      .connection_age_s = kAnyTime};
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
 }
 
 void ToMessage(const Solution& solution, v1::ContactSolution* message) {
-  EncodeSolution(solution, ResponseMask().set(), message);
+  EncodeSolution(solution, SolutionMask().set(), message);
   v1::PhaseTimings* timings = message->mutable_timings();
   timings->set_decode_s(solution.timings.decode_s);
   timings->set_queue_s(solution.timings.queue_s);

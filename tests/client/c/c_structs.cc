@@ -174,8 +174,45 @@ v1::ContactProblem CProblem::Doubles() {
   return message;
 }
 
+COptions::COptions(const v1::SolveOptions& message)
+    : relative_tolerance_(message.relative_tolerance()),
+      absolute_speed_tolerance_(message.absolute_speed_tolerance()),
+      time_budget_s_(static_cast<double>(message.time_budget().seconds()) +
+                     1e-9 * message.time_budget().nanos()),
+      coulomb_tolerance_(message.coulomb().tolerance()),
+      horizon_(message.rest().horizon()),
+      max_iterations_(message.max_iterations()),
+      max_rounds_(message.coulomb().max_rounds()) {
+  options_.struct_size = sizeof options_;
+  if (message.has_relative_tolerance()) options_.relative_tolerance = &relative_tolerance_;
+  if (message.has_absolute_speed_tolerance()) {
+    options_.absolute_speed_tolerance = &absolute_speed_tolerance_;
+  }
+  if (message.has_max_iterations()) options_.max_iterations = &max_iterations_;
+  if (message.has_time_budget()) options_.time_budget_s = &time_budget_s_;
+  options_.newton = message.newton();
+  options_.one_island = message.has_islands() && !message.islands();
+  for (const std::string& path : message.response_mask().paths()) {
+    response_mask_.push_back(path.c_str());
+  }
+  options_.num_response_mask = static_cast<int64_t>(response_mask_.size());
+  options_.response_mask = response_mask_.data();
+  options_.priority = message.priority();
+  if (message.has_coulomb()) {
+    coulomb_.struct_size = sizeof coulomb_;
+    if (message.coulomb().has_max_rounds()) coulomb_.max_rounds = &max_rounds_;
+    if (message.coulomb().has_tolerance()) coulomb_.tolerance = &coulomb_tolerance_;
+    options_.coulomb = &coulomb_;
+  }
+  if (message.has_rest()) {
+    rest_.struct_size = sizeof rest_;
+    if (message.rest().has_horizon()) rest_.horizon = &horizon_;
+    options_.rest = &rest_;
+  }
+}
+
 CDifferentiation::CDifferentiation(const v1::DifferentiateRequest& message)
-    : problem_(message.problem()) {
+    : problem_(message.problem()), options_(message.options()) {
   for (const v1::Cotangent& cotangent : message.cotangents()) {
     cotangents_.push_back(CotangentOf(cotangent));
   }
@@ -187,6 +224,7 @@ CDifferentiation::CDifferentiation(const v1::DifferentiateRequest& message)
   for (const std::string& path : message.wanted().paths()) wanted_.push_back(path.c_str());
   request_.struct_size = sizeof request_;
   request_.problem = problem_.get();
+  if (message.has_options()) request_.options = options_.get();
   Point(message.velocity(), &request_.velocity);
   request_.num_cotangents = static_cast<int64_t>(cotangent_list_.size());
   request_.cotangents = cotangent_list_.data();

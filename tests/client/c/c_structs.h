@@ -50,7 +50,26 @@ class CProblem {
   double numbers_[6];
 };
 
-// Options and derivatives of a request. The message must outlive it.
+// The options that a message has; the others are absent. The message must outlive it.
+class COptions {
+ public:
+  explicit COptions(const v1::SolveOptions& message);
+  COptions(const COptions&) = delete;
+  COptions& operator=(const COptions&) = delete;
+
+  const sap_options* get() const { return &options_; }
+
+ private:
+  double relative_tolerance_, absolute_speed_tolerance_, time_budget_s_, coulomb_tolerance_,
+      horizon_;
+  uint32_t max_iterations_, max_rounds_;
+  std::vector<const char*> response_mask_;
+  sap_coulomb_friction coulomb_{};
+  sap_rest rest_{};
+  sap_options options_{};
+};
+
+// A request; the message must outlive it.
 class CDifferentiation {
  public:
   explicit CDifferentiation(const v1::DifferentiateRequest& message);
@@ -59,6 +78,7 @@ class CDifferentiation {
 
  private:
   CProblem problem_;
+  COptions options_;
   std::vector<std::unique_ptr<CProblem>> tangents_;
   std::vector<sap_cotangent> cotangents_;
   std::vector<const sap_cotangent*> cotangent_list_;

@@ -16,7 +16,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-constexpr int kMaxIterations = 1000;
+constexpr EngineLimits kLimits{.problem = {}, .max_iterations = 1000};
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -114,9 +114,9 @@ TEST(ProblemDecoderTest, NamedDefaultsAreTaken) {
   EXPECT_EQ(DecodeProblem(message)->regularization.rule, DelassusRule::kFull);
   v1::SolveOptions options;
   options.set_newton(v1::NEWTON_METHOD_ACCELERATED);
-  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kAccelerated);
+  EXPECT_EQ(DecodeOptions(options, kLimits)->solver.newton, NewtonMethod::kAccelerated);
   options.set_newton(v1::NEWTON_METHOD_GAUSS_SEIDEL);
-  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.newton, NewtonMethod::kGaussSeidel);
+  EXPECT_EQ(DecodeOptions(options, kLimits)->solver.newton, NewtonMethod::kGaussSeidel);
 }
 
 TEST(ProblemDecoderTest, RefusesARuleThatItDoesNotKnow) {
@@ -141,7 +141,7 @@ TEST(ProblemDecoderTest, EveryTreeContactAndRowAddsToThePredictedWork) {
 }
 
 TEST(OptionsDecoderTest, AbsentOptionsAreTheDefaults) {
-  const auto settings = DecodeOptions(v1::SolveOptions(), kMaxIterations);
+  const auto settings = DecodeOptions(v1::SolveOptions(), kLimits);
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(settings->solver.relative_tolerance, 1e-6);
   EXPECT_EQ(settings->solver.absolute_speed_tolerance, 1e-14);
@@ -150,12 +150,12 @@ TEST(OptionsDecoderTest, AbsentOptionsAreTheDefaults) {
   EXPECT_EQ(settings->solver.newton, NewtonMethod::kAccelerated);
   EXPECT_FALSE(settings->time_budget.has_value());
   EXPECT_FALSE(settings->solver.coulomb.has_value());
-  EXPECT_TRUE(settings->response_mask.all());
+  EXPECT_TRUE(settings->mask.all());
 }
 
 // The default limit is no way around the server's.
 TEST(OptionsDecoderTest, DefaultIterationsStayBelowTheServersLimit) {
-  const auto settings = DecodeOptions(v1::SolveOptions(), 20);
+  const auto settings = DecodeOptions(v1::SolveOptions(), {.problem = {}, .max_iterations = 20});
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(settings->solver.max_iterations, 20);
 }
@@ -170,7 +170,7 @@ TEST(OptionsDecoderTest, GivenOptionsAreTaken) {
   message.mutable_time_budget()->set_nanos(1);
   message.mutable_response_mask()->add_paths("velocity");
   message.mutable_response_mask()->add_paths("islands");
-  const auto settings = DecodeOptions(message, kMaxIterations);
+  const auto settings = DecodeOptions(message, kLimits);
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(settings->solver.relative_tolerance, 0.0);
   EXPECT_EQ(settings->solver.absolute_speed_tolerance, 0.0);
@@ -178,21 +178,20 @@ TEST(OptionsDecoderTest, GivenOptionsAreTaken) {
   EXPECT_FALSE(settings->solver.islands);
   EXPECT_EQ(settings->solver.newton, NewtonMethod::kPlain);
   EXPECT_EQ(settings->time_budget, std::chrono::nanoseconds(1));
-  EXPECT_EQ(settings->response_mask.count(), 2u);
-  EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kVelocityFieldNumber]);
-  EXPECT_TRUE(settings->response_mask[v1::ContactSolution::kIslandsFieldNumber]);
+  const std::vector<std::string_view> names = {"velocity", "islands"};
+  EXPECT_EQ(settings->mask, *ReadMask(names));
 }
 
 TEST(OptionsDecoderTest, ExactFrictionHasItsDefaultsOrWhatIsGiven) {
   v1::SolveOptions message;
   message.mutable_coulomb();
-  auto settings = DecodeOptions(message, kMaxIterations);
+  auto settings = DecodeOptions(message, kLimits);
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(settings->solver.coulomb->max_rounds, 100u);
   EXPECT_FALSE(settings->solver.coulomb->tolerance.has_value());
   message.mutable_coulomb()->set_max_rounds(0);
   message.mutable_coulomb()->set_tolerance(1e-4);
-  settings = DecodeOptions(message, kMaxIterations);
+  settings = DecodeOptions(message, kLimits);
   ASSERT_TRUE(settings.has_value());
   EXPECT_EQ(settings->solver.coulomb->max_rounds, 0u);
   EXPECT_EQ(settings->solver.coulomb->tolerance, 1e-4);
@@ -200,11 +199,11 @@ TEST(OptionsDecoderTest, ExactFrictionHasItsDefaultsOrWhatIsGiven) {
 
 TEST(OptionsDecoderTest, RestHasItsDefaultHorizonOrTheGivenOne) {
   v1::SolveOptions message;
-  EXPECT_FALSE(DecodeOptions(message, kMaxIterations)->solver.rest.has_value());
+  EXPECT_FALSE(DecodeOptions(message, kLimits)->solver.rest.has_value());
   message.mutable_rest();
-  EXPECT_EQ(DecodeOptions(message, kMaxIterations)->solver.rest->horizon, 1);
+  EXPECT_EQ(DecodeOptions(message, kLimits)->solver.rest->horizon, 1);
   message.mutable_rest()->set_horizon(0.25);
-  EXPECT_EQ(DecodeOptions(message, kMaxIterations)->solver.rest->horizon, 0.25);
+  EXPECT_EQ(DecodeOptions(message, kLimits)->solver.rest->horizon, 0.25);
 }
 
 TEST(ProblemDecoderTest, ExactFrictionIsPredictedToTakeLonger) {
@@ -219,9 +218,9 @@ TEST(ProblemDecoderTest, ExactFrictionIsPredictedToTakeLonger) {
 TEST(OptionsDecoderTest, AMaskHas32PathsAtMost) {
   v1::SolveOptions message;
   for (int i = 0; i < 32; ++i) message.mutable_response_mask()->add_paths("velocity");
-  EXPECT_TRUE(DecodeOptions(message, kMaxIterations).has_value());
+  EXPECT_TRUE(DecodeOptions(message, kLimits).has_value());
   message.mutable_response_mask()->add_paths("velocity");
-  const auto settings = DecodeOptions(message, kMaxIterations);
+  const auto settings = DecodeOptions(message, kLimits);
   ASSERT_FALSE(settings.has_value());
   EXPECT_EQ(settings.error().field, "options.response_mask.paths");
   EXPECT_EQ(settings.error().message,
@@ -233,7 +232,7 @@ TEST(OptionsDecoderTest, AnEndlessTimeBudgetIsCutToWhatTheClockCanAdd) {
   v1::SolveOptions message;
   message.mutable_time_budget()->set_seconds(std::numeric_limits<int64_t>::max());
   message.mutable_time_budget()->set_nanos(999'999'999);
-  const auto settings = DecodeOptions(message, kMaxIterations);
+  const auto settings = DecodeOptions(message, kLimits);
   ASSERT_TRUE(settings.has_value());
   const auto now = std::chrono::steady_clock::now();
   EXPECT_GT(now + *settings->time_budget, now + std::chrono::hours(24 * 365));
@@ -261,7 +260,8 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
       {"options.absolute_speed_tolerance",
        [](auto* o) { o->set_absolute_speed_tolerance(kInfinity); }},
       {"options.absolute_speed_tolerance", [](auto* o) { o->set_absolute_speed_tolerance(-1.0); }},
-      {"options.max_iterations", [](auto* o) { o->set_max_iterations(kMaxIterations + 1); }},
+      {"options.max_iterations",
+       [](auto* o) { o->set_max_iterations(kLimits.max_iterations + 1); }},
       {"options.max_iterations", [](auto* o) { o->set_max_iterations(0xFFFFFFFF); }},
       {"options.time_budget", [](auto* o) { o->mutable_time_budget(); }},
       {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_nanos(-1); }},
@@ -284,7 +284,7 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
   for (const BadOption& bad : cases) {
     v1::SolveOptions message;
     bad.spoil(&message);
-    const auto settings = DecodeOptions(message, kMaxIterations);
+    const auto settings = DecodeOptions(message, kLimits);
     ASSERT_FALSE(settings.has_value()) << bad.field << " " << message.ShortDebugString();
     EXPECT_EQ(settings.error().code, EngineErrorCode::kInvalidArgument);
     EXPECT_EQ(settings.error().field, bad.field);

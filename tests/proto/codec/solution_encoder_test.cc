@@ -38,7 +38,7 @@ ContactSolution Example() {
 
 TEST(SolutionEncoderTest, CarriesEveryField) {
   v1::ContactSolution message;
-  EncodeSolution(Example(), ResponseMask().set(), &message);
+  EncodeSolution(Example(), SolutionMask().set(), &message);
   EXPECT_THAT(message.velocity(), ElementsAre(1, 2));
   EXPECT_THAT(message.impulse(), ElementsAre(3, 4, 5));
   EXPECT_THAT(message.contact_velocity(), ElementsAre(6, 7, 8));
@@ -66,11 +66,11 @@ TEST(SolutionEncoderTest, CarriesEveryField) {
 TEST(SolutionEncoderTest, DriftsAreSentWhereTheyWereAskedForAlsoIfTheyAreZero) {
   v1::ContactSolution message;
   ContactSolution solution = Example();
-  EncodeSolution(solution, ResponseMask().set(), &message);
+  EncodeSolution(solution, SolutionMask().set(), &message);
   EXPECT_EQ(message.islands().rest_drift_size(), 0);
   for (const double drift : {0.0, 2e-5, std::numeric_limits<double>::infinity()}) {
     solution.islands[0].rest_drift = drift;
-    EncodeSolution(solution, ResponseMask().set(), &message);
+    EncodeSolution(solution, SolutionMask().set(), &message);
     EXPECT_THAT(message.islands().rest_drift(), ElementsAre(drift));
   }
 }
@@ -78,13 +78,13 @@ TEST(SolutionEncoderTest, DriftsAreSentWhereTheyWereAskedForAlsoIfTheyAreZero) {
 TEST(SolutionEncoderTest, ReportsOfExactFrictionAreEmptyWithoutIt) {
   v1::ContactSolution message;
   ContactSolution solution = Example();
-  EncodeSolution(solution, ResponseMask().set(), &message);
+  EncodeSolution(solution, SolutionMask().set(), &message);
   EXPECT_EQ(message.islands().coulomb_rounds_size(), 0);
   EXPECT_EQ(message.islands().coulomb_defect_size(), 0);
   solution.islands[0].status = SolveStatus::kCoulombLimit;
   solution.islands[0].coulomb_rounds = 30;
   solution.islands[0].coulomb_defect = 31;
-  EncodeSolution(solution, ResponseMask().set(), &message);
+  EncodeSolution(solution, SolutionMask().set(), &message);
   EXPECT_THAT(message.islands().status(), ElementsAre(v1::ISLAND_STATUS_COULOMB_LIMIT));
   EXPECT_THAT(message.islands().coulomb_rounds(), ElementsAre(30u));
   EXPECT_THAT(message.islands().coulomb_defect(), ElementsAre(31));
@@ -94,8 +94,9 @@ TEST(SolutionEncoderTest, ReportsOfExactFrictionAreEmptyWithoutIt) {
 TEST(SolutionEncoderTest, AMaskOfOneFieldReturnsThatFieldAlone) {
   const auto* descriptor = v1::ContactSolution::descriptor();
   for (int i = 0; i < descriptor->field_count(); ++i) {
+    const std::string_view name = descriptor->field(i)->name();
     v1::ContactSolution message;
-    EncodeSolution(Example(), ResponseMask().set(descriptor->field(i)->number()), &message);
+    EncodeSolution(Example(), *ReadMask({&name, 1}), &message);
     std::vector<const google::protobuf::FieldDescriptor*> present;
     message.GetReflection()->ListFields(message, &present);
     EXPECT_THAT(present, ElementsAre(descriptor->field(i)));
@@ -114,7 +115,7 @@ TEST(SolutionEncoderTest, EachStatusHasItsOwnName) {
     ContactSolution solution;
     solution.islands = {{.status = status}};
     v1::ContactSolution message;
-    EncodeSolution(solution, ResponseMask().set(), &message);
+    EncodeSolution(solution, SolutionMask().set(), &message);
     EXPECT_THAT(message.islands().status(), ElementsAre(expected));
   }
 }
@@ -122,8 +123,8 @@ TEST(SolutionEncoderTest, EachStatusHasItsOwnName) {
 // A message that serves call after call must not keep what the last one was answered.
 TEST(SolutionEncoderTest, ReplacesWhatTheMessageHeld) {
   v1::ContactSolution message;
-  EncodeSolution(Example(), ResponseMask().set(), &message);
-  EncodeSolution(ContactSolution(), ResponseMask().set(), &message);
+  EncodeSolution(Example(), SolutionMask().set(), &message);
+  EncodeSolution(ContactSolution(), SolutionMask().set(), &message);
   EXPECT_EQ(message.velocity_size(), 0);
   EXPECT_EQ(message.row_impulse_size(), 0);
   EXPECT_EQ(message.islands().status_size(), 0);

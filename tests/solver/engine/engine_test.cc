@@ -198,15 +198,14 @@ TEST_F(SceneInShardsTest, ASessionGoesOnFromItsVelocities) {
   scene_.bodies.body_id.resize(scene_.bodies.mass.size());
   std::iota(scene_.bodies.body_id.rbegin(), scene_.bodies.body_id.rend(), 5U);
   EngineSession session(std::make_shared<Engine>(2));
-  ContactSolution first, second;
-  EngineSession::Report report;
-  ASSERT_TRUE(session.Step(scene_.View(), {}, {}, {}, &first, &report).has_value());
-  EXPECT_FALSE(report.warm_started);
-  ASSERT_TRUE(session.Step(scene_.View(), {}, {}, {}, &second, &report).has_value());
-  EXPECT_TRUE(report.warm_started);
+  SolveAnswer first, second;
+  ASSERT_TRUE(session.Step({scene_.View()}, {}, &first).has_value());
+  EXPECT_FALSE(first.warm_started);
+  ASSERT_TRUE(session.Step({scene_.View()}, {}, &second).has_value());
+  EXPECT_TRUE(second.warm_started);
   ContactProblem warm = Checked(scene_);
-  warm.SetGuess(first.velocity);
-  EXPECT_EQ(second.velocity, sap::Solve(warm).velocity);
+  warm.SetGuess(first.solution.velocity);
+  EXPECT_EQ(second.solution.velocity, sap::Solve(warm).velocity);
 }
 
 TEST_F(SceneInShardsTest, WithoutIslandsItIsSolvedAsOne) {
@@ -222,11 +221,10 @@ TEST_F(SceneInShardsTest, WithoutIslandsItIsSolvedAsOne) {
 
 TEST_F(SceneInShardsTest, ItIsDifferentiatedAsAWhole) {
   SolveTask task;
-  ASSERT_TRUE(task.Read(scene_.View()).has_value());
-  const std::vector<double> velocity(task.num_velocities(), 1.0);
+  const std::vector<double> velocity(Checked(scene_).num_velocities(), 1.0);
   DerivativesRequest request;
   request.cotangents = {{.velocity = velocity}};
-  ASSERT_TRUE(task.Read(request).has_value());
+  ASSERT_TRUE(task.Read({scene_.View(), {}, request}, kInProcessLimits).has_value());
   Solver solver(nullptr);
   ContactSolution solution;
   Derivatives derivatives;
@@ -247,17 +245,16 @@ TEST_F(SceneInShardsTest, ACancelledCallEndsWithItsError) {
 TEST(SolveTaskTest, DerivativesAreCheckedWithTheirNumber) {
   SolveTask task;
   const ProblemArrays problem = RandomTreesInContact(1);
-  ASSERT_TRUE(task.Read(problem.View()).has_value());
-  const std::vector<double> velocity(task.problem().num_velocities(), 1.0);
+  const std::vector<double> velocity(Checked(problem).num_velocities(), 1.0);
   const std::vector<double> short_by_one(velocity.begin() + 1, velocity.end());
   DerivativesRequest request;
   request.cotangents = {{.velocity = velocity}, {.velocity = short_by_one}};
-  const EngineStatus status = task.Read(request);
+  const EngineStatus status = task.Read({problem.View(), {}, request}, kInProcessLimits);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "cotangents[1].velocity");
   request.cotangents.pop_back();
   request.velocity = velocity;
-  EXPECT_TRUE(task.Read(request).has_value());
+  EXPECT_TRUE(task.Read({problem.View(), {}, request}, kInProcessLimits).has_value());
   EXPECT_EQ(task.problem().v_guess()[0], 1.0);
 }
 
@@ -270,9 +267,10 @@ TEST(EngineSessionTest, AStepStartsFromTheVelocitiesOfTheLastSolvedOneByName) {
   }
   EngineSession session(engine);
   const auto step = [&](const ProblemArrays& arrays, ContactSolution* solution) {
-    EngineSession::Report report;
-    const EngineStatus status = session.Step(arrays.View(), {}, {}, {}, solution, &report);
-    return status.has_value() ? (report.warm_started ? "warm" : "cold") : "failed";
+    SolveAnswer answer;
+    const EngineStatus status = session.Step({arrays.View()}, {}, &answer);
+    *solution = std::move(answer.solution);
+    return status.has_value() ? (answer.warm_started ? "warm" : "cold") : "failed";
   };
   ContactSolution first, failed, second, after_reset;
   EXPECT_STREQ(step(problem, &first), "cold");

@@ -34,10 +34,9 @@ struct Stream {
 
   void Solve(const ProblemArrays& problem, const SolverOptions& options,
              const DerivativesRequest* request = nullptr) {
-    ASSERT_TRUE(task.Read(problem.View()).has_value());
-    if (request != nullptr) {
-      ASSERT_TRUE(task.Read(*request).has_value());
-    }
+    SolveRequest asked{problem.View()};
+    if (request != nullptr) asked.derivatives = *request;
+    ASSERT_TRUE(task.Read(std::move(asked), kInProcessLimits).has_value());
     ASSERT_TRUE(task.Solve(&solver, options, CallLimits(), SolveLimits(), &solution,
                            request != nullptr ? &derivatives : nullptr)
                     .has_value());
