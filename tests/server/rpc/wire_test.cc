@@ -458,7 +458,6 @@ TEST_F(WireTest, NamesGivenTwiceAreRefused) {
 }
 
 using SetNumber = void (v1::Regularization::*)(double);
-
 TEST_F(WireTest, ScalarsOutOfRangeAreRefused) {
   const auto refused = [this](const char* name, SetNumber set, double value) {
     v1::SolveRequest request = Good();
@@ -484,28 +483,25 @@ TEST_F(WireTest, ScalarsOutOfRangeAreRefused) {
 }
 
 TEST_F(WireTest, HugeAndTinyScalarsAreAnswered) {
+  const std::pair<const char*, SetNumber> numbers[] = {
+      {"sigma", &v1::Regularization::set_sigma},
+      {"beta", &v1::Regularization::set_beta},
+      {"row_beta", &v1::Regularization::set_row_beta},
+      {"stiction_speed", &v1::Regularization::set_stiction_speed},
+      {"reference_time_step", &v1::Regularization::set_reference_time_step}};
   for (const double value : {1e308, kDenormal, 1e-308}) {
     v1::SolveRequest request = Good();
     request.mutable_problem()->set_time_step(value);
     ExpectAnswered(request, "time_step " + std::to_string(value));
-    request = Good();
-    request.mutable_problem()->mutable_regularization()->set_sigma(value);
-    ExpectAnswered(request, "sigma " + std::to_string(value));
-    request = Good();
-    request.mutable_problem()->mutable_regularization()->set_beta(value);
-    ExpectAnswered(request, "beta " + std::to_string(value));
-    request = Good();
-    test::AddRows(request.mutable_problem());
-    request.mutable_problem()->mutable_regularization()->set_row_beta(value);
-    ExpectAnswered(request, "row_beta " + std::to_string(value));
-    request = Good();
-    test::MakeHuntCrossley("contacts", request.mutable_problem());
-    request.mutable_problem()->mutable_regularization()->set_stiction_speed(value);
-    ExpectAnswered(request, "stiction_speed " + std::to_string(value));
-    request = Good();
-    test::AddRows(request.mutable_problem());
-    request.mutable_problem()->mutable_regularization()->set_reference_time_step(value);
-    ExpectAnswered(request, "reference_time_step " + std::to_string(value));
+    for (const auto& [name, set] : numbers) {
+      request = Good();
+      test::AddRows(request.mutable_problem());
+      if (set == &v1::Regularization::set_stiction_speed) {
+        test::MakeHuntCrossley("contacts", request.mutable_problem());
+      }
+      (request.mutable_problem()->mutable_regularization()->*set)(value);
+      ExpectAnswered(request, name + (" " + std::to_string(value)));
+    }
   }
 }
 
