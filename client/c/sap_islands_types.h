@@ -478,10 +478,12 @@ typedef struct sap_connect_options {
   const char* certificate_file;
   const char* key;  // of that certificate
   const char* key_file;
-  const char* server_name;  // expected in the server's certificate (the host of the address)
-  const char* token;        // bearer token (none)
-  const char* token_file;   // read again when it changes
-  int32_t in_order;         // 1: the first server of a list that can be reached, no turns (0)
+  const char* server_name;    // expected in the server's certificate (the host of the address)
+  const char* token;          // bearer token (none)
+  const char* token_file;     // read again when it changes
+  int32_t in_order;           // 1: the first server of a list that can be reached, no turns (0)
+  int32_t scene_connections;  // most connections to one server over which a solve or step divides
+                              // a large scene, with the same bits, <= 64 (1)
 } sap_connect_options;
 
 #ifdef __cplusplus

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/split/divided_session.h"
 #include "client/cpp/split/split_solver.h"
 #include "client/cpp/transport/backend.h"
 
@@ -36,6 +37,7 @@ class Client::Calls {
       : backend_(std::move(backend)), split_solver_(address, options) {}
 
   Backend* backend() { return backend_.get(); }
+  SplitSolver* split_solver() { return &split_solver_; }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, int servers,
              Where where, Done<SolveOutcome> done) {
@@ -49,7 +51,7 @@ class Client::Calls {
     if (!split_solver_.Divides(servers)) {
       return backend_->Solve(problem, options, *deadline, where, nullptr, std::move(done));
     }
-    split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where,
+    split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where, nullptr,
                         std::move(done));
   }
 
@@ -96,10 +98,10 @@ tl::expected<Client, Error> Client::Connect(const std::string& address,
   }
   auto backend = client::Connect(address, options);
   if (!backend) return tl::unexpected(backend.error());
-  return Client(std::make_unique<Calls>(address, options, std::move(*backend)));
+  return Client(std::make_shared<Calls>(address, options, std::move(*backend)));
 }
 
-Client::Client(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {}
+Client::Client(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -191,7 +193,11 @@ tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,
   if (!deadline) return tl::unexpected(deadline.error());
   auto steps = calls_->backend()->OpenSession(options, session_options, *deadline);
   if (!steps) return tl::unexpected(steps.error());
-  return Session(std::move(*steps));
+  SplitSolver* const solver = calls_->split_solver();
+  if (session_options.background || !solver->Divides(1)) return Session(std::move(*steps));
+  return Session(std::make_unique<DividedSession>(std::move(*steps),
+                                                  std::shared_ptr<SplitSolver>(calls_, solver),
+                                                  calls_->backend(), options, *deadline));
 }
 
 tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {

@@ -162,9 +162,9 @@ class Client {
  private:
   class Calls;
 
-  explicit Client(std::unique_ptr<Calls> calls);
+  explicit Client(std::shared_ptr<Calls> calls);
 
-  std::unique_ptr<Calls> calls_;
+  std::shared_ptr<Calls> calls_;  // sessions that divide their steps share them
 };
 
 }  // namespace sap::client

@@ -31,12 +31,13 @@ struct ConnectOptions {
   // Whether calls and sessions go to the first server of a list that can be reached, rather than
   // take turns. A connection is kept until it breaks or its server leaves.
   bool in_order{false};
-  // Most connections to one server over which Solve divides a large scene, so that the server
-  // receives, reads, solves and answers it on as many threads, with the bits of the undivided one:
-  // whole islands go into parts of at least a megabyte each, no more of them than the server has
-  // solver threads. Each part counts as a call against the limits of the server; where these refuse
-  // one, the scene is sent whole. 1: none is divided. Not used by an embedded server, nor where an
-  // address names several servers, which `servers` of Solve is for.
+  // Most connections to one server over which a large scene is divided, by Solve and by a session
+  // that is not in the background and whose first step is large. The server receives, reads,
+  // solves and answers it on as many threads, with the bits of the undivided one: whole islands go
+  // into parts of at least a megabyte each, no more of them than the server has solver threads.
+  // Each part counts as a call against the limits of the server; where these refuse one, the scene
+  // is sent whole. 1: none is divided. Not used by an embedded server, nor where an address names
+  // several servers, which `servers` of Solve is for.
   int scene_connections{1};
   // Set by any thread, it ends Connect with kCancelled. May be null.
   const std::atomic<bool>* cancelled{nullptr};

@@ -1,13 +1,14 @@
 // Stages of a session step of a large scene, and which thread runs each.
 //
-//   step_stages [--threads N] SERVER SCENE BODIES FROM TO      SERVER: path of sap-server
+//   step_stages [--threads N] [--connections C] SERVER SCENE BODIES FROM TO
+//                                                           SERVER: path of sap-server
 //
 // The scene is simulated by steps of 10 ms; the steps FROM <= step < TO are measured, of which FROM
 // should leave some to warm up. Each stage is run here, on one thread, by the functions that client
 // and server call; then the step is taken by a session at a server with N solver threads on a Unix
-// socket, for the processor time and page faults of its threads. Prints, separated by semicolons:
-// thread, stage, processor time [ms] and page faults of a step; medians of the stages, means of the
-// threads.
+// socket, over C connections, for the processor time and page faults of its threads. Prints,
+// separated by semicolons: thread, stage, processor time [ms] and page faults of a step; medians of
+// the stages, means of the threads.
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -178,16 +179,17 @@ class Here {
 
 struct Request {
   std::string server, scene;
-  int bodies{0}, from{0}, to{0}, threads{2};
+  int bodies{0}, from{0}, to{0}, threads{2}, connections{1};
 };
 
 int Run(const Request& request) {
-  const auto& [server, scene, bodies, from, to, threads] = request;
+  const auto& [server, scene, bodies, from, to, threads, connections] = request;
   const test::TemporaryDirectory directory;
   const test::ChildProcess process({server, "--listen", "unix:" + (directory / "socket").string(),
                                     "--threads", std::to_string(threads)});
   auto client =
-      client::Client::Connect(process.WaitForLine("listening on ", std::chrono::seconds(60)));
+      client::Client::Connect(process.WaitForLine("listening on ", std::chrono::seconds(60)),
+                              {.scene_connections = connections});
   if (!client) return std::fprintf(stderr, "%s\n", client.error().message.c_str()), 1;
   auto session = client->OpenSession();
   bool measured = false;
@@ -245,6 +247,7 @@ int main(int argc, char** argv) {
   app.add_option("FROM", request.from)->required();
   app.add_option("TO", request.to)->required();
   app.add_option("--threads", request.threads)->check(CLI::PositiveNumber);
+  app.add_option("--connections", request.connections)->check(CLI::PositiveNumber);
   CLI11_PARSE(app, argc, argv);
   return sap::bench::Run(request);
 }

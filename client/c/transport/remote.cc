@@ -185,6 +185,7 @@ BackendOrError ConnectRemote(const char* address, const sap_connect_options& giv
   options.low_latency = given.low_latency != 0;
   options.allow_mixed_servers = given.allow_mixed_servers != 0;
   options.in_order = given.in_order != 0;
+  if (given.scene_connections != 0) options.scene_connections = given.scene_connections;
   options.cancelled = call.limits.cancelled;
   options.credentials = {.tls = given.tls != 0,
                          .server_ca = TextOr(given.server_ca, given.server_ca_file),

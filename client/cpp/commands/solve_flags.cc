@@ -70,7 +70,7 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags) {
                     "set, and so with other bits");
   command
       ->add_option("--scene-connections", flags->connect.scene_connections,
-                   "Most connections over which a call divides a large scene")
+                   "Most connections over which a call or session divides a large scene")
       ->check(CLI::Range(1, 64))
       ->needs(server);
   AddCredentialFlags(command, &flags->connect.credentials);

@@ -7,10 +7,6 @@
 namespace sap::client {
 namespace {
 
-bool Wants(const std::vector<std::string>& mask, const char* field) {
-  return mask.empty() || std::ranges::find(mask, field) != mask.end();
-}
-
 // Puts the answers to shards to their places in the whole.
 class Scatter {
  public:

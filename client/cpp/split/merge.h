@@ -1,6 +1,7 @@
 // The solution of a scene from those of its shards, with the bits of the undivided one.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <tl/expected.hpp>
@@ -11,6 +12,11 @@
 #include "solver/split/shards.h"
 
 namespace sap::client {
+
+// Whether a response mask selects the field.
+inline bool Wants(const std::vector<std::string>& mask, const char* field) {
+  return mask.empty() || std::ranges::find(mask, field) != mask.end();
+}
 
 // The response mask of the shards: costs are summed by island, and the islands of each tree known.
 std::vector<std::string> MaskOfShards(const std::vector<std::string>& response_mask);

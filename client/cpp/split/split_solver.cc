@@ -41,23 +41,18 @@ Outcome SolveAt(Backend* backend, const ContactProblemView& problem, const Solve
   });
 }
 
-Outcome SolveWhole(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
-                   Timeout deadline) {
-  return SolveAt(backend, problem, options, deadline, nullptr);
-}
-
 }  // namespace
 
 void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
                         const SolveOptions& options, int servers, Timeout deadline, Where where,
-                        Done<Outcome> done) {
+                        BuildPin* pin, Done<Outcome> done) {
   const auto start = std::chrono::steady_clock::now();
   const auto solve = [=, this] {
-    auto split = TrySplit(backend, problem, options, servers, deadline);
+    auto split = TrySplit(backend, problem, options, servers, deadline, pin);
     if (split) return *std::move(split);
-    if (!deadline) return SolveWhole(backend, problem, options, deadline);
+    if (!deadline) return SolveAt(backend, problem, options, deadline, pin);
     const auto left = *deadline - (std::chrono::steady_clock::now() - start);
-    if (left.count() > 0) return SolveWhole(backend, problem, options, left);
+    if (left.count() > 0) return SolveAt(backend, problem, options, left, pin);
     return Outcome(tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""}));
   };
@@ -71,7 +66,7 @@ void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
 
 std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProblemView& problem,
                                              const SolveOptions& options, int servers,
-                                             Timeout deadline) {
+                                             Timeout deadline, BuildPin* pin) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.solver.islands) return std::nullopt;
   const int num_servers = NumServers(servers);
@@ -97,11 +92,15 @@ std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProb
   }
   const Shards shards(problem, layout, forecast.island_of_tree, dealt);
   if (deadline) *deadline -= std::chrono::steady_clock::now() - start;
-  auto outcome = SolveShards(backends, shards, options, deadline);
+  auto outcome = SolveShards(backends, shards, options, deadline, pin);
   const bool has_no_room =
       outcome && !*outcome && outcome->error().code == ErrorCode::kResourceExhausted;
   if (num_servers < 2 && has_no_room) return std::nullopt;
   return outcome;
+}
+
+bool SplitSolver::Divides(const ContactProblemView& problem) const {
+  return NumConnections(BytesOf(problem)) > 1;
 }
 
 int SplitSolver::NumServers(int servers) const {
@@ -153,14 +152,15 @@ std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int p
 }
 
 std::optional<Outcome> SolveShards(std::span<Backend* const> backends, const Shards& shards,
-                                   const SolveOptions& options, Timeout deadline) {
+                                   const SolveOptions& options, Timeout deadline, BuildPin* pin) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
-  BuildPin pin;
+  BuildPin own_pin;
+  if (pin == nullptr) pin = &own_pin;
   const auto solve = [&](int shard) -> Outcome {
     const Problem problem = shards.Extract(shard);
     Backend* const backend = backends[static_cast<size_t>(shard) % backends.size()];
-    return SolveAt(backend, ViewOf(problem), of_shards, deadline, &pin);
+    return SolveAt(backend, ViewOf(problem), of_shards, deadline, pin);
   };
   std::vector<std::future<Outcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {

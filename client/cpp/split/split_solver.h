@@ -35,11 +35,15 @@ class SplitSolver {
 
   // Whether a scene may be divided. `servers` as for Solve.
   bool Divides(int servers) const { return servers != 1 || options_.scene_connections > 1; }
+  // Whether this scene is large enough to be divided over several connections to one server.
+  bool Divides(const ContactProblemView& problem) const;
 
   // Solves on `servers` servers; kServersOfAddress: as many as the address has. A call in the
-  // background needs a thread of this object until it ends.
+  // background needs a thread of this object until it ends. With a pin, as part of what has one
+  // build; null: on its own.
   void Solve(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
-             int servers, Timeout deadline, Where where, Done<Backend::SolveOutcome> done);
+             int servers, Timeout deadline, Where where, BuildPin* pin,
+             Done<Backend::SolveOutcome> done);
 
   // The outcome of shards. Nothing if the problem is to be sent whole: there is one server and one
   // connection to it, splitting would not pay, the servers that answered are of two builds, one
@@ -47,7 +51,7 @@ class SplitSolver {
   // of the whole.
   std::optional<Backend::SolveOutcome> TrySplit(Backend* backend, const ContactProblemView& problem,
                                                 const SolveOptions& options, int servers,
-                                                Timeout deadline);
+                                                Timeout deadline, BuildPin* pin = nullptr);
 
  private:
   int NumServers(int servers) const;
@@ -75,6 +79,6 @@ std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int p
 // is refused, or answered by another build than the others.
 std::optional<Backend::SolveOutcome> SolveShards(std::span<Backend* const> backends,
                                                  const Shards& shards, const SolveOptions& options,
-                                                 Timeout deadline);
+                                                 Timeout deadline, BuildPin* pin = nullptr);
 
 }  // namespace sap::client

@@ -329,6 +329,26 @@ TEST_F(RemoteTest, ServersInOrderAreTheFirstThatCanBeReached) {
   EXPECT_EQ(boot_id(there), boot_id(Client(second.address())));
 }
 
+TEST_F(RemoteTest, ASceneMayBeDividedOverConnectionsWhoseNumberHasARange) {
+  const ServerProcess server;
+  sap_connect_options options{};
+  options.struct_size = sizeof options;
+  options.scene_connections = 64;
+  const Client there(server.address(), &options);
+  const Answer here_answer, there_answer;
+  EXPECT_EQ(sap_solve(here_.get(), problem(), nullptr, nullptr, here_answer.get()), SAP_OK);
+  EXPECT_EQ(sap_solve(there.get(), problem(), nullptr, nullptr, there_answer.get()), SAP_OK);
+  EXPECT_EQ(NumbersOf(there_answer), NumbersOf(here_answer));
+  for (const int connections : {-1, 65}) {
+    options.scene_connections = connections;
+    const Answer answer;
+    sap_client* client = nullptr;
+    EXPECT_EQ(sap_connect(server.address().c_str(), &options, nullptr, &client, answer.get()),
+              SAP_INVALID_ARGUMENT);
+    EXPECT_STREQ(answer.error().field, "scene_connections");
+  }
+}
+
 TEST_F(RemoteTest, ASessionThatMayNotReconnectEndsWithItsServer) {
   const ServerProcess server;
   const Client there(server.address());

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sap_islands as sap
 
@@ -34,6 +35,19 @@ def wait_until_gone(pid: int, path: Path) -> None:
 
 def directory_of(server: sap.EmbeddedServer) -> Path:
     return Path(server.address.removeprefix("unix:")).parent
+
+
+def test_a_large_scene_has_the_same_bits_over_several_connections() -> None:
+    scene = balls_on_floor([0.1] * 8000)  # of two megabytes and more
+    with sap.EmbeddedServer(("--threads", "2")) as server:
+        with sap.connect(server.address) as client:
+            whole = client.solve(scene)
+        with sap.connect(server.address, scene_connections=2) as client:
+            divided = client.solve(scene)
+        with pytest.raises(sap.InvalidArgument, match="scene_connections is 65"):
+            sap.connect(server.address, scene_connections=65)
+    np.testing.assert_array_equal(divided.velocity, whole.velocity)
+    np.testing.assert_array_equal(divided.impulse, whole.impulse)
 
 
 def test_socket_is_private_and_removed_with_the_server() -> None:

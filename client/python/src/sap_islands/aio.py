@@ -38,13 +38,21 @@ def connect(
     allow_mixed_servers: bool = False,
     server_arguments: Sequence[str] = (),
     threads: int | None = None,
+    scene_connections: int = 1,
 ) -> Client:
     """Makes a client; the arguments and exceptions are those of `sap_islands.connect`.
 
     "embedded:process" blocks the event loop for 0.1 s, and a list while its names are looked up.
     """
     client, server = open_client(
-        address, tls, token, reconnect_within, allow_mixed_servers, server_arguments, threads
+        address,
+        tls,
+        token,
+        reconnect_within,
+        allow_mixed_servers,
+        server_arguments,
+        threads,
+        scene_connections,
     )
     return Client(AsyncNativeSolver(client), server)
 

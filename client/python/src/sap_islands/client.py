@@ -34,6 +34,7 @@ def connect(
     allow_mixed_servers: bool = False,
     server_arguments: Sequence[str] = (),
     threads: int | None = None,
+    scene_connections: int = 1,
 ) -> Client:
     """Makes a client of the servers at an address. Nothing is sent until the first call.
 
@@ -53,6 +54,10 @@ def connect(
             outcome is left. Each other call is answered by one server of any build.
         server_arguments: Further command-line arguments of the server of "embedded:process".
         threads: That work on one problem of "embedded:"; None: all that the process may use.
+        scene_connections: Most connections to one server over which `solve`, and a session whose
+            first step is large, divide a scene, with the bits of the undivided one, so that the
+            server receives, reads and answers it on as many threads. Each part counts as a call.
+            Batches use one connection.
 
     Raises:
         InvalidArgument: An argument is malformed; `field` names it.
@@ -60,7 +65,14 @@ def connect(
             in a list is unknown.
     """
     client, server = open_client(
-        address, tls, token, reconnect_within, allow_mixed_servers, server_arguments, threads
+        address,
+        tls,
+        token,
+        reconnect_within,
+        allow_mixed_servers,
+        server_arguments,
+        threads,
+        scene_connections,
     )
     return Client(NativeSolver(client), server)
 

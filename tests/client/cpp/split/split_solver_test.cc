@@ -6,9 +6,11 @@
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <numeric>
 #include <thread>
 
 #include "client/cpp/client.h"
+#include "tests/support/await.h"
 #include "tests/support/no_new_threads.h"
 #include "tests/support/scenes.h"
 #include "tests/support/solution_bits.h"
@@ -245,7 +247,7 @@ class SceneConnectionsTest : public testing::Test {
  protected:
   static ConnectOptions UpTo(int connections) { return {.scene_connections = connections}; }
 
-  const test::Server server_{"tcp:", test::ConfigWithThreads(2)};
+  test::Server server_{"tcp:", test::ConfigWithThreads(2)};
   const Problem scene_ = Stacks(1300, 12);  // more than 4 MiB
   CountedBackend backend_;
 };
@@ -313,6 +315,104 @@ TEST_F(SceneConnectionsTest, TheirNumberHasARange) {
     ASSERT_FALSE(client.has_value());
     EXPECT_EQ(client.error().field, "scene_connections");
   }
+}
+
+// Steps of a session and, in turn, of one over a single connection.
+class DividedSessionTest : public SceneConnectionsTest {
+ protected:
+  DividedSessionTest() {
+    scene_.bodies.body_id.resize(scene_.bodies.mass.size());
+    std::iota(scene_.bodies.body_id.begin(), scene_.bodies.body_id.end(), 1);
+  }
+
+  static Session Open(Client* client, const SolveOptions& options = {},
+                      const SessionOptions& of_session = {}) {
+    auto session = client->OpenSession(options, of_session);
+    EXPECT_TRUE(session.has_value()) << session.error().message;
+    return std::move(*session);
+  }
+  static StepOutcome Step(Session* session, const Problem& problem,
+                          const std::optional<SolveOptions>& options = std::nullopt) {
+    EXPECT_TRUE(session->Send(problem, options).has_value());
+    auto outcome = session->Receive();
+    EXPECT_TRUE(outcome.has_value()) << outcome.error().message;
+    return std::move(*outcome);
+  }
+  bool ServerHas(int sessions) {
+    return test::Await([&] { return server_.handler()->num_sessions() == sessions; });
+  }
+
+  Problem scene_ = SceneConnectionsTest::scene_;
+  Client client_ = server_.Connect(UpTo(2));
+  Client over_one_ = server_.Connect();
+};
+
+TEST_F(DividedSessionTest, AStepHasTheBitsOfOneAtTheServer) {
+  Session session = Open(&client_);
+  Session expected = Open(&over_one_);
+  for (int step = 0; step < 3; ++step) {
+    scene_.bodies.free_motion_velocity[6 * step] += 0.1;
+    const StepOutcome outcome = Step(&session, scene_);
+    const StepOutcome as = Step(&expected, scene_);
+    ASSERT_TRUE(outcome.solution.has_value()) << outcome.solution.error().message;
+    EXPECT_EQ(outcome.warm_started, step > 0);
+    EXPECT_EQ(outcome.warm_started, as.warm_started);
+    EXPECT_EQ(Bits(*outcome.solution), Bits(*as.solution)) << step;
+  }
+  EXPECT_TRUE(ServerHas(1));  // the other one
+}
+
+TEST_F(DividedSessionTest, WhatIsNotAskedForIsNotReturnedAndTheNextStepStartsFromIt) {
+  SolveOptions impulses;
+  impulses.response_mask = {"impulse"};
+  Session session = Open(&client_, impulses);
+  Session expected = Open(&over_one_);
+  const StepOutcome first = Step(&session, scene_);
+  ASSERT_TRUE(first.solution.has_value());
+  EXPECT_EQ(first.solution->impulse, Step(&expected, scene_).solution->impulse);
+  EXPECT_TRUE(first.solution->velocity.empty());
+  EXPECT_TRUE(first.solution->islands.empty());
+  EXPECT_EQ(Bits(*Step(&session, scene_, SolveOptions()).solution),
+            Bits(*Step(&expected, scene_).solution));
+}
+
+TEST_F(DividedSessionTest, AStepThatIsRefusedLeavesTheVelocities) {
+  Session session = Open(&client_);
+  Session expected = Open(&over_one_);
+  Step(&session, scene_);
+  Step(&expected, scene_);
+  Problem wrong = scene_;
+  wrong.bodies.mass.back() = -1;
+  const StepOutcome refused = Step(&session, wrong);
+  ASSERT_FALSE(refused.solution.has_value());
+  EXPECT_EQ(refused.solution.error().field, "bodies.mass[15599]");
+  EXPECT_EQ(Bits(*Step(&session, scene_).solution), Bits(*Step(&expected, scene_).solution));
+  ASSERT_TRUE(session.Reset().has_value());
+  EXPECT_FALSE(Step(&session, scene_).warm_started);
+}
+
+TEST_F(DividedSessionTest, ASessionThatBeginsSmallOrInTheBackgroundIsOneOfTheServer) {
+  Session small = Open(&client_);
+  Step(&small, Stacks(2, 3));
+  Step(&small, scene_);
+  EXPECT_TRUE(ServerHas(1));
+  Session background = Open(&client_, {}, {.background = true});
+  Step(&background, scene_);
+  EXPECT_TRUE(ServerHas(2));
+}
+
+TEST_F(DividedSessionTest, ItEndsAtItsDeadline) {
+  SolveOptions options;
+  options.deadline = std::chrono::minutes(5);
+  Session session = Open(&client_, options);
+  EXPECT_TRUE(Step(&session, scene_).solution.has_value());
+  options.deadline = std::chrono::milliseconds(50);
+  Session late = Open(&client_, options);
+  std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  const auto step = late.Step(scene_);
+  ASSERT_FALSE(step.has_value());
+  EXPECT_EQ(step.error().code, ErrorCode::kDeadlineExceeded);
+  EXPECT_FALSE(late.open());
 }
 
 // Over gRPC, one server in place of several.

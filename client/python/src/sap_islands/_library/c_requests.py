@@ -79,6 +79,7 @@ class _ConnectOptions(ctypes.Structure):
         ("token", ctypes.c_char_p),
         ("token_file", ctypes.c_char_p),
         ("in_order", ctypes.c_int32),
+        ("scene_connections", ctypes.c_int32),
     )
 
 

@@ -17,6 +17,7 @@ from sap_islands.tls import Tls
 EMBEDDED_PROCESS = "embedded:process"  # a server that the client owns
 
 _MAX_THREADS = 1024
+_MAX_SCENE_CONNECTIONS = 64
 _PEM = b"-----BEGIN"
 
 
@@ -28,6 +29,7 @@ def open_client(
     allow_mixed_servers: bool,
     server_arguments: Sequence[str],
     threads: int | None,
+    scene_connections: int,
 ) -> tuple[NativeClient, EmbeddedServer | None]:
     """The client of an address, and the server that it owns if it does; see `connect`."""
     if not isinstance(address, str):
@@ -42,6 +44,12 @@ def open_client(
     if threads is not None and address != EMBEDDED:
         message = f"threads needs the address {EMBEDDED!r}; it is {address!r}"
         raise InvalidArgument(message, "threads")
+    if scene_connections not in range(1, _MAX_SCENE_CONNECTIONS + 1):
+        message = (
+            f"scene_connections is {scene_connections!r}; "
+            f"it must be an integer in [1, {_MAX_SCENE_CONNECTIONS}]"
+        )
+        raise InvalidArgument(message, "scene_connections")
     if address == EMBEDDED:
         return embedded_client(threads), None
     server = EmbeddedServer(server_arguments) if address == EMBEDDED_PROCESS else None
@@ -49,6 +57,7 @@ def open_client(
         address if server is None else server.address,
         reconnect_within,
         allow_mixed_servers,
+        scene_connections=int(scene_connections),
         **_credentials(tls, token),
     )
     return client, server
