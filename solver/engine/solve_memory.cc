@@ -26,10 +26,22 @@ constexpr double kPair = 200;
 constexpr double kPairEntry = 16;
 // For an entry of a block of A between two trees: the block as it is read, factored and gathered.
 constexpr double kCoupledEntry = 48;
-// Added with exact Coulomb friction: the vectors of GMRES, and a law of the rounds in each cone.
-constexpr double kCoulombVelocity = 8 * (kMaxGmresProducts + 5);
-constexpr double kCoulombContact = 240;
-constexpr double kCoulombGeneralContact = 240;
+
+// Added by a method, of general contacts to the bytes of a contact.
+struct MethodBytes {
+  double velocity{0}, contact{0}, general_contact{0}, row{0};
+};
+// The vectors of GMRES, and a law of the rounds in each cone.
+constexpr MethodBytes kCoulomb{
+    .velocity = 8 * (kMaxGmresProducts + 5), .contact = 240, .general_contact = 240};
+// States of the islands that are handed over, which may be all of them at once.
+constexpr MethodBytes kInteriorPoint{
+    .velocity = 16, .contact = 690, .general_contact = 560, .row = 230};
+
+MethodBytes BytesOfMethod(const SolverOptions& options) {
+  if (options.coulomb) return kCoulomb;
+  return MayHandOver(options) ? kInteriorPoint : MethodBytes();
+}
 
 constexpr int kBodyDofs = 6;
 constexpr int kBodyMatrix = kBodyDofs * kBodyDofs;
@@ -78,10 +90,10 @@ class Trees {
   int64_t last_{0};
 };
 
-double BytesOfTrees(const ContactProblemView& view, bool coulomb) {
+double BytesOfTrees(const ContactProblemView& view, const MethodBytes& method) {
   const double bodies = Count(view.bodies.mass);
   return kTree * (Count(view.trees.dofs) + bodies) +
-         (kVelocity + (coulomb ? kCoulombVelocity : 0)) *
+         (kVelocity + method.velocity) *
              (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
          kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies) +
          kPair * Count(view.trees.coupled_a) + kCoupledEntry * Count(view.trees.coupling_block);
@@ -89,12 +101,12 @@ double BytesOfTrees(const ContactProblemView& view, bool coulomb) {
 
 // `angular_entries`: of the angular Jacobian of each contact that is not given by Jacobians.
 double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double angular_entries,
-                   bool coulomb) {
+                   const MethodBytes& method) {
   const bool has_angular = !law.torsional_friction.empty() || !law.rolling_friction.empty();
   const bool is_general =
       has_angular || !law.friction_2.empty() || !law.adhesion.empty() || !law.law.empty();
-  const double friction = kContact + (coulomb ? kCoulombContact : 0);
-  const double general = kGeneralContact + (coulomb ? kCoulombGeneralContact : 0);
+  const double friction = kContact + method.contact;
+  const double general = kGeneralContact + method.general_contact;
   return contacts * (friction + (is_general ? general : 0) +
                      (has_angular ? kJacobianEntry * angular_entries : 0));
 }
@@ -114,12 +126,13 @@ struct TreesOfConstraint {
   }
 };
 
-double BytesOfContacts(const ContactProblemView& view, const Trees& trees, bool coulomb) {
+double BytesOfContacts(const ContactProblemView& view, const Trees& trees,
+                       const MethodBytes& method) {
   const auto given = static_cast<double>(CountContacts(view.contacts));
   const double between_bodies = Count(view.body_contacts.body_a);
   double bytes =
-      BytesOfLaws(view.contacts.law, given, 0, coulomb) +
-      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian, coulomb) +
+      BytesOfLaws(view.contacts.law, given, 0, method) +
+      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian, method) +
       kJacobianEntry * (Count(view.contacts.jacobian) + Count(view.contacts.angular_jacobian) +
                         kBodyJacobian * between_bodies) +
       static_cast<double>(
@@ -143,9 +156,9 @@ double BytesOfContacts(const ContactProblemView& view, const Trees& trees, bool 
   return bytes;
 }
 
-double BytesOfRows(const ContactProblemView& view, Trees* trees) {
+double BytesOfRows(const ContactProblemView& view, const MethodBytes& method, Trees* trees) {
   const auto indices = view.rows.velocity_index;
-  double bytes = kRow * Count(view.rows.entries) + kRowEntry * Count(indices);
+  double bytes = (kRow + method.row) * Count(view.rows.entries) + kRowEntry * Count(indices);
   size_t first = 0;
   for (const uint32_t entries : view.rows.entries) {
     const size_t end = std::min<size_t>(indices.size(), first + entries);
@@ -166,13 +179,14 @@ double BytesOfRows(const ContactProblemView& view, Trees* trees) {
 
 }  // namespace
 
-int64_t BytesOfSolve(const ContactProblemView& view, bool coulomb) {
+int64_t BytesOfSolve(const ContactProblemView& view, const SolverOptions& options) {
   // An invalid problem may ask for more than there are numbers for.
   constexpr double kMost = 1e15;
+  const MethodBytes method = BytesOfMethod(options);
   Trees trees(view);
-  return static_cast<int64_t>(std::min(kMost, kProblem + BytesOfTrees(view, coulomb) +
-                                                  BytesOfContacts(view, trees, coulomb) +
-                                                  BytesOfRows(view, &trees)));
+  return static_cast<int64_t>(std::min(kMost, kProblem + BytesOfTrees(view, method) +
+                                                  BytesOfContacts(view, trees, method) +
+                                                  BytesOfRows(view, method, &trees)));
 }
 
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits) {

@@ -6,13 +6,14 @@
 #include "solver/engine/engine_error.h"
 #include "solver/engine/engine_limits.h"
 #include "solver/problem/problem_fields.h"
+#include "solver/problem/solver_options.h"
 
 namespace sap {
 
 // Bytes that ContactProblem, Solver and ContactSolution take together, at most, without factors and
 // derivatives, which have bounds of their own (SolverOptions::max_factor_bytes,
-// BytesOfDerivatives). `coulomb`: with exact Coulomb friction.
-int64_t BytesOfSolve(const ContactProblemView& view, bool coulomb = false);
+// BytesOfDerivatives). Of the options, only those of the method matter.
+int64_t BytesOfSolve(const ContactProblemView& view, const SolverOptions& options = {});
 
 // RESOURCE_EXHAUSTED if that is more than EngineLimits::max_solve_memory_mib.
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits);

@@ -40,7 +40,7 @@ EngineStatus SolveTask::ReadWhole() {
 
 EngineStatus SolveTask::Read(SolveRequest request, const EngineLimits& limits) {
   if (EngineStatus read = Read(request.problem, limits.problem); !read) return read;
-  const int64_t bytes = BytesOfSolve(view_, request.settings.solver.coulomb.has_value());
+  const int64_t bytes = BytesOfSolve(view_, request.settings.solver);
   if (EngineStatus checked = CheckSolveMemory(bytes, limits); !checked) return checked;
   if (!request.derivatives) return {};
   return ReadDerivatives(*std::move(request.derivatives), limits);

@@ -225,26 +225,13 @@ double NormOfGradient(const IslandView& view, const StopToken& stop, SapData* da
 }
 
 template <typename View>
-double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
-                          SapScratch* scratch, double* gradient_error) {
-  double* const inverse_diagonal =
-      gradient_error != nullptr ? scratch->inverse_diagonal.data() : nullptr;
+void AddDualNormsOfIsland(const View& view, const StopToken& stop, SapData* data,
+                          SapScratch* scratch, double* inverse_diagonal,
+                          CertificateSums<double>* sums) {
   const ConstraintGraph& graph = view.graph;
   const IslandRange& range = view.range();
-  CertificateSums<double> sums;
-  int terms = range.num_velocities();
-  ForPoolsOf(view, [&](auto pool) {
-    const PoolRange units = view.range(pool);
-    auto& of_pool = scratch->pools[pool];
-    AddChunks(view.arena, units.unit_begin, units.unit_end, kCertifyUnits,
-              of_pool.cost_errors.data() + units.begin, &sums.cost_error, [&](int begin, int end) {
-                if (stop.Cancelled()) return 0.0;
-                return ImpulseErrors(view, pool, *data, begin, end, &of_pool.impulse_errors);
-              });
-    terms += units.end - units.begin;
-  });
   AddChunks(view.arena, range.slot_begin, range.slot_end, kCertifySlots,
-            scratch->slot_norms.data() + range.slot_begin, &sums, [&](int begin, int end) {
+            scratch->slot_norms.data() + range.slot_begin, sums, [&](int begin, int end) {
               CertificateSums<double> part;
               if (stop.Cancelled()) return part;
               for (int slot = begin; slot < end; ++slot) {
@@ -255,8 +242,31 @@ double OptimalityGapBound(const View& view, double cost, const StopToken& stop, 
               return part;
             });
   ForComponents(view, [&](int component) {
-    if (!stop.Cancelled()) AddComponent(view, *scratch, component, stop, data, &sums);
+    if (!stop.Cancelled()) AddComponent(view, *scratch, component, stop, data, sums);
   });
+}
+
+template void AddDualNormsOfIsland(const IslandView&, const StopToken&, SapData*, SapScratch*,
+                                   double*, CertificateSums<double>*);
+
+template <typename View>
+double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
+                          SapScratch* scratch, double* gradient_error) {
+  double* const inverse_diagonal =
+      gradient_error != nullptr ? scratch->inverse_diagonal.data() : nullptr;
+  CertificateSums<double> sums;
+  int terms = view.range().num_velocities();
+  ForPoolsOf(view, [&](auto pool) {
+    const PoolRange units = view.range(pool);
+    auto& of_pool = scratch->pools[pool];
+    AddChunks(view.arena, units.unit_begin, units.unit_end, kCertifyUnits,
+              of_pool.cost_errors.data() + units.begin, &sums.cost_error, [&](int begin, int end) {
+                if (stop.Cancelled()) return 0.0;
+                return ImpulseErrors(view, pool, *data, begin, end, &of_pool.impulse_errors);
+              });
+    terms += units.end - units.begin;
+  });
+  AddDualNormsOfIsland(view, stop, data, scratch, inverse_diagonal, &sums);
   if (!view.constants().representable) sums.cost_error = kInfinity;
   if (gradient_error != nullptr) *gradient_error = std::sqrt(sums.error2);
   const double bound = GapBound(sums, cost, terms);

@@ -50,4 +50,12 @@ template <typename View>
 double OptimalityGapBound(const View& view, double cost, const StopToken& stop, SapData* data,
                           SapScratch* scratch, double* gradient_error = nullptr);
 
+// Adds |data->gradient|_{A^-1} squared and that of the bound on its rounding errors, where it is
+// A (v - v*) - J' gamma with the gamma in `data`, which are wrong by scratch->impulse_errors.
+// `inverse_diagonal`: set to bounds on that of A^-1 of uncoupled trees, by velocity, or null.
+template <typename View>
+void AddDualNormsOfIsland(const View& view, const StopToken& stop, SapData* data,
+                          SapScratch* scratch, double* inverse_diagonal,
+                          CertificateSums<double>* sums);
+
 }  // namespace sap

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "solver/newton/accuracy_certificate.h"
 #include "solver/newton/few_rows_view.h"
 #include "solver/newton/gauss_seidel.h"
+#include "solver/newton/interior_point.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
 #include "solver/newton/rest_certificate.h"
@@ -101,9 +103,13 @@ class IslandSolve {
 
   IslandReport Run() {
     Iterate();
-    const double gap_bound = CertifyIterate(view_, options_, norms_, stop_within_, &data_,
-                                            &workspace_.scratch, &report_);
-    control_.Certify(gap_bound, stop_within_.Cancelled());
+    double bound = CertifyIterate(view_, options_, norms_, stop_within_, &data_,
+                                  &workspace_.scratch, &report_);
+    if (interior_ != nullptr) {
+      bound = std::min(bound, interior_->GapBound());
+      EvaluateAtV();
+    }
+    control_.Certify(bound, stop_within_.Cancelled());
     return report_;
   }
 
@@ -123,7 +129,12 @@ class IslandSolve {
     report_.swept = sweeps;
     if (!control_.GoesOn(StopRequest())) return;
     if (accelerated_ && !sweeps) StartDualDirections();
+    const double cost_of_guess = norms_.cost;
     do {
+      if (!sweeps && interior_ == nullptr && HandsOverAfter(report_.iterations, options_, view_)) {
+        if (!HandOver(cost_of_guess)) break;
+        continue;
+      }
       if (!(sweeps ? SweepAll() : TakeStep())) break;
     } while (control_.GoesOn(StopRequest()));
     // The best iterate is that before a trial which has not come to its end.
@@ -133,6 +144,34 @@ class IslandSolve {
   std::optional<StopReason> StopRequest() const {
     if (!stop_.Requested()) return std::nullopt;
     return stop_.Reason();
+  }
+
+  // Solves by the interior-point method. Where that fails, goes on from the better of its iterate
+  // and the one it was given. False if that was the end.
+  bool HandOver(double cost_of_guess) {
+    if (trial_.active()) TakeTrialBack();
+    ForVelocities(view_, [&](int i) { workspace_.v_before[i] = data_.v[i]; });
+    const IslandNorms before = norms_;
+    const double bound_before =
+        OptimalityGapBound(view_, norms_.cost, stop_within_, &data_, &workspace_.scratch);
+    interior_ =
+        std::make_unique<InteriorPointSolve>(view_, options_, stop_within_, &factor_, &workspace_);
+    const InteriorPointEnd end = interior_->Run(&report_.iterations, &norms_);
+    if (stop_within_.Cancelled()) return control_.End(SolveStatus::kCancelled);
+    if (end == InteriorPointEnd::kConverged) return control_.End(SolveStatus::kConverged);
+    if (end == InteriorPointEnd::kNoProgress) {
+      if (!(norms_.cost <= before.cost)) GoBack(workspace_.v_before);
+      StartDualDirections();
+      return true;
+    }
+    const bool is_better = norms_.cost <= cost_of_guess && interior_->GapBound() < bound_before;
+    if (is_better) {
+      EvaluateAtV();
+    } else {
+      GoBack(workspace_.v_before);
+    }
+    return control_.End(end == InteriorPointEnd::kStopped ? StatusOf(stop_within_.Reason())
+                                                          : SolveStatus::kIterationLimit);
   }
 
   // A Newton step, and a sweep after it where one is due; false if it was the last.
@@ -326,6 +365,7 @@ class IslandSolve {
   IslandNorms& norms_{control_.norms};
   IslandReport& report_{control_.report};
   HessianFactor factor_;
+  std::unique_ptr<InteriorPointSolve> interior_;  // where it has been handed over
 };
 
 // Calls body(view) with the view of an island that knows most about it.

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "solver/newton/dual_norm.h"
+#include "solver/newton/interior_point.h"
 #include "solver/newton/line_search.h"
 #include "solver/newton/newton_control.h"
 #include "solver/newton/rest_certificate.h"
@@ -86,7 +87,7 @@ class SingleBodyIslands {
     while (AnyGoesOn()) Iterate();
     Certify();
     Scatter(reports);
-    return indefinite_;
+    return unsolved_;
   }
 
  private:
@@ -166,8 +167,30 @@ class SingleBodyIslands {
     std::optional<StopReason> stop;
     if (stop_.Requested()) stop = stop_.Reason();
     bool any = false;
-    ForActive([&](NewtonControl& island, int) { any |= island.GoesOn(stop); });
+    ForActive([&](NewtonControl& island, int lane) {
+      if (!island.GoesOn(stop)) return;
+      if (MayHandOverAfter(island.report.iterations, options_, [&] { return LeastROverW(lane); })) {
+        unsolved_[lane] = true;
+        island.End(SolveStatus::kIterationLimit);
+        return;
+      }
+      any = true;
+    });
     return any;
+  }
+
+  double LeastROverW(int lane) const {
+    constexpr double kInfinity = std::numeric_limits<double>::infinity();
+    const IslandView& view = lanes_[lane]->view;
+    double least = kInfinity;
+    for (int c = 0; c < bodies_.num_contacts; ++c) {
+      const auto& law = bodies_.contacts[c].law;
+      const double w = view.model.w[view.layout(kFrictionPool).order()[RangeOf(lane).begin + c]];
+      const double R_t = law.mu[lane] > 0 ? law.R_t[lane] : kInfinity;
+      const double R_n = law.R_n[lane];
+      if (w > 0) least = std::min(least, std::min(R_n, R_t) / w);
+    }
+    return least;
   }
 
   void Iterate() {
@@ -179,7 +202,7 @@ class SingleBodyIslands {
       if (wanted[lane]) {
         ++island.report.iterations;
       } else {
-        indefinite_[lane] = true;
+        unsolved_[lane] = true;
         island.End(SolveStatus::kNumericalFailure);
       }
     });
@@ -398,7 +421,7 @@ class SingleBodyIslands {
   void Scatter(std::span<IslandReport> reports) {
     auto& state = data_.pools[kFrictionPool];
     for (int lane = 0; lane < count_; ++lane) {
-      if (indefinite_[lane]) continue;
+      if (unsolved_[lane]) continue;
       const IslandView& view = lanes_[lane]->view;
       const int start = view.range().velocity_begin;
       for (int i = 0; i < kDofs; ++i) {
@@ -420,7 +443,7 @@ class SingleBodyIslands {
   const StopToken& stop_;
   SapData& data_;
   const int count_;
-  std::bitset<kLanes> indefinite_;  // lanes that are left unsolved
+  std::bitset<kLanes> unsolved_;  // lanes that are left unsolved
   std::array<std::optional<Lane>, kLanes> lanes_;
   Vector6 v_, v_before_;
   Vector6 change_;    // A (v - v*)
@@ -434,7 +457,8 @@ class SingleBodyIslands {
 }  // namespace
 
 bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options) {
-  return options.newton == NewtonMethod::kAccelerated && range.num_trees() == 1 &&
+  return options.newton == NewtonMethod::kAccelerated &&
+         options.interior_point != InteriorPoint::kAlways && range.num_trees() == 1 &&
          range.num_velocities() == kDofs && range.kinds == 1U << kFrictionPool &&
          range.num_contacts <= SingleBodies::kMaxContacts;
 }

@@ -25,7 +25,8 @@ bool IsSingleBodyIsland(const IslandRange& range, const SolverOptions& options);
 // iterates are left, as SolveIsland does. `bodies` has their constants, in the order of `islands`;
 // of the model only the constants of islands are read. The blank reports are those of the islands,
 // by their numbers. Returns which of the islands it leaves unsolved, at the guess and with a blank
-// report: those whose H rounding made indefinite. SolveIsland can solve them.
+// report: those whose H rounding made indefinite, and those to be handed over to the interior-point
+// method. SolveIsland can solve them.
 std::bitset<kMaxSingleBodyIslands> SolveSingleBodyIslands(
     const ConstraintGraph& graph, const SapModel& model, const SingleBodies& bodies,
     std::span<const int> islands, const SolverOptions& options, const StopToken& stop,

@@ -17,6 +17,15 @@ enum class NewtonMethod : uint8_t {
   kGaussSeidel,  // sweeps alone: no factorization of the whole, many more iterations
 };
 
+// Which islands the accelerated method hands over to the interior-point method
+// (newton/interior_point.h), where they have inequalities and none of the laws of Hunt & Crossley,
+// and no exact Coulomb friction is asked for.
+enum class InteriorPoint : uint8_t {
+  kNever,
+  kAuto,    // after some iterations, fewer where R is small
+  kAlways,  // all that the guess does not solve
+};
+
 // Exact Coulomb friction in place of the convex model, by rounds of convex solves
 // (newton/coulomb_rounds.h).
 struct CoulombFriction {
@@ -39,11 +48,18 @@ struct SolverOptions {
   int max_iterations{500};                 // Newton iterations per island
   bool islands{true};                      // false: all trees with constraints as one
   NewtonMethod newton{NewtonMethod::kAccelerated};
-  std::optional<CoulombFriction> coulomb{};  // absent: the convex model
-  std::optional<Rest> rest{};                // absent: no such bound
+  InteriorPoint interior_point{InteriorPoint::kAuto};  // of the accelerated method
+  std::optional<CoulombFriction> coulomb{};            // absent: the convex model
+  std::optional<Rest> rest{};                          // absent: no such bound
   // Bound of the memory of the factorizations of one solve, on all threads together.
   size_t max_factor_bytes{std::numeric_limits<size_t>::max()};
 };
+
+// Whether islands may be handed over to the interior-point method at all.
+inline bool MayHandOver(const SolverOptions& options) {
+  return options.newton == NewtonMethod::kAccelerated && !options.coulomb &&
+         options.interior_point != InteriorPoint::kNever;
+}
 
 // Predicted time with these options as a multiple of that with the default ones: rounds of exact
 // Coulomb friction take some three convex solves where contacts slide, ten in piles in motion.

@@ -24,6 +24,8 @@ Place PlaceOf(GoldenSet set) {
       return {"constraints", "SAP_PROBLEMS_CONSTRAINTS_DIR"};
     case GoldenSet::kSoft:
       return {"soft", "SAP_PROBLEMS_SOFT_DIR"};
+    case GoldenSet::kStiff:
+      return {"stiff", "SAP_PROBLEMS_STIFF_DIR"};
     case GoldenSet::kGradients:
       return {"gradients", "SAP_PROBLEMS_GRADIENTS_DIR"};
     case GoldenSet::kFriction:
@@ -51,8 +53,7 @@ void ReadReference(const Json& from, Reference* reference) {
   const Json& optimality = from.at("optimality");
   reference->velocity_error_bound_rel =
       optimality.value("velocity_error_bound", optimality.value("velocity_error_bound_rel", 0.0));
-  reference->iterations_of_plain_newton =
-      from.at("newton_iterations_from_guess_rtol_1e-6").get<int>();
+  reference->iterations_of_plain_newton = from.value("newton_iterations_from_guess_rtol_1e-6", 0);
 }
 
 GoldenProblem FromJson(const Json& json) {

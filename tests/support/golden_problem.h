@@ -17,6 +17,7 @@ enum class GoldenSet {
   kFriction,     // friction contacts alone: tests/data, or SAP_PROBLEMS_DIR
   kConstraints,  // every constraint: tests/data/constraints, or SAP_PROBLEMS_CONSTRAINTS_DIR
   kSoft,         // coupled trees: tests/data/soft, or SAP_PROBLEMS_SOFT_DIR
+  kStiff,        // small regularization: tests/data/stiff, or SAP_PROBLEMS_STIFF_DIR
   kGradients,    // derivatives (golden_gradients.h): tests/data/gradients, or
                  // SAP_PROBLEMS_GRADIENTS_DIR
 };

@@ -17,7 +17,7 @@ struct Measured {
   size_t islands{0};
 };
 
-Measured Solve(const ContactProblemView& view, bool coulomb, TaskArena* arena) {
+Measured Solve(const ContactProblemView& view, const SolverOptions& options, TaskArena* arena) {
   const int64_t before = LiveBytes();
   ForgetPeak();
   Measured measured;
@@ -25,8 +25,6 @@ Measured Solve(const ContactProblemView& view, bool coulomb, TaskArena* arena) {
   EXPECT_TRUE(task.Read(view).has_value());
   Solver solver(arena);
   ContactSolution solution;
-  SolverOptions options{.max_iterations = 3};
-  if (coulomb) options.coulomb.emplace();
   EXPECT_TRUE(task.Solve(&solver, options, CallLimits(), SolveLimits(), &solution).has_value());
   measured.factors = static_cast<int64_t>(solver.factor_bytes());
   measured.islands = solution.islands.size();
@@ -34,13 +32,13 @@ Measured Solve(const ContactProblemView& view, bool coulomb, TaskArena* arena) {
   return measured;
 }
 
-void ExpectWithinBound(bool coulomb) {
+void ExpectWithinBound(const SolverOptions& options) {
   TaskArena arena(2);
   for (const MemoryScene& scene : MemoryScenes()) {
     const ContactProblemView view = scene.problem.View();
-    const int64_t bound = BytesOfSolve(view, coulomb);
+    const int64_t bound = BytesOfSolve(view, options);
     for (TaskArena* const threads : {static_cast<TaskArena*>(nullptr), &arena}) {
-      const Measured measured = Solve(view, coulomb, threads);
+      const Measured measured = Solve(view, options, threads);
       EXPECT_LE(measured.peak - measured.factors, bound) << scene.name;
       // What nothing touches is in no island, and its bound is that of what is.
       if (measured.islands == 0) continue;
@@ -54,8 +52,22 @@ void ExpectWithinBound(bool coulomb) {
   }
 }
 
-TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) { ExpectWithinBound(false); }
-TEST(SolveMemoryTest, ExactFrictionTakesAtMostItsBound) { ExpectWithinBound(true); }
+TEST(SolveMemoryTest, ASolveTakesAtMostTheBoundAndItsFactors) {
+  ExpectWithinBound({.max_iterations = 3, .interior_point = InteriorPoint::kNever});
+}
+TEST(SolveMemoryTest, ExactFrictionTakesAtMostItsBound) {
+  ExpectWithinBound({.max_iterations = 3, .coulomb = CoulombFriction()});
+}
+TEST(SolveMemoryTest, TheInteriorPointTakesAtMostItsBound) {
+  ExpectWithinBound({.max_iterations = 3, .interior_point = InteriorPoint::kAlways});
+}
+// Any island may come to be handed over.
+TEST(SolveMemoryTest, TheBoundByDefaultIsThatOfTheInteriorPoint) {
+  for (const MemoryScene& scene : MemoryScenes()) {
+    const ContactProblemView view = scene.problem.View();
+    EXPECT_EQ(BytesOfSolve(view), BytesOfSolve(view, {.interior_point = InteriorPoint::kAlways}));
+  }
+}
 
 // An index that no tree has, arrays that are too short: whatever comes from the wire.
 TEST(SolveMemoryTest, AnInvalidProblemHasABoundToo) {
