@@ -4,6 +4,9 @@
 #include <cmath>
 #include <span>
 
+#include "solver/pools/cone_laws.h"
+#include "solver/regularization_cost.h"
+
 namespace sap {
 
 namespace {
@@ -159,6 +162,13 @@ void ScatterIterate(const ContactProblem& problem, const IslandView& view, const
         solution->delassus_estimate[number] = view.model.w[number] / unit;
       }
       if (failed) ClearNonFinite(problem, pool, number, solution);
+      if constexpr (IsCone(pool)) {
+        AddContactCost(problem, number, solution->delassus_estimate[number],
+                       &solution->impulse[3 * static_cast<int64_t>(number)], &report);
+      } else if constexpr (IsRow(pool)) {
+        const double R = view.model.pools[pool].laws.parameters(i).R / unit;
+        AddRowCost(problem, number, R, solution->row_impulse[number], &report);
+      }
     }
   });
 }

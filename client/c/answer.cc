@@ -192,7 +192,8 @@ void AnswerContent::SetIslands() {
   for (auto* array : {&iterations_, &factorizations_, &dofs_, &contacts_, &rows_}) {
     array->resize(count);
   }
-  for (auto* array : {&momentum_residual_, &optimality_gap_bound_, &solve_time_s_, &cost_}) {
+  for (auto* array :
+       {&momentum_residual_, &optimality_gap_bound_, &solve_time_s_, &cost_, &sag_, &creep_}) {
     array->resize(count);
   }
   const bool with_coulomb = HasCoulombReports(solution.islands);
@@ -214,6 +215,8 @@ void AnswerContent::SetIslands() {
     rows_[i] = static_cast<uint32_t>(island.rows);
     solve_time_s_[i] = island.solve_time_s;
     cost_[i] = island.cost;
+    sag_[i] = island.sag;
+    creep_[i] = island.creep;
     if (with_rest) rest_drift_[i] = island.rest_drift;
     if (!with_coulomb) continue;
     coulomb_rounds_[i] = static_cast<uint32_t>(island.coulomb_rounds);
@@ -233,7 +236,9 @@ void AnswerContent::SetIslands() {
                      .cost = ArrayOf(cost_),
                      .coulomb_rounds = ArrayOf(coulomb_rounds_),
                      .coulomb_defect = ArrayOf(coulomb_defect_),
-                     .rest_drift = ArrayOf(rest_drift_)};
+                     .rest_drift = ArrayOf(rest_drift_),
+                     .sag = ArrayOf(sag_),
+                     .creep = ArrayOf(creep_)};
 }
 
 void AnswerContent::SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,

@@ -120,7 +120,7 @@ class AnswerContent {
   std::vector<uint32_t> iterations_, factorizations_, dofs_, contacts_, rows_, swept_;
   std::vector<uint32_t> coulomb_rounds_;
   std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
-  std::vector<double> coulomb_defect_, rest_drift_;
+  std::vector<double> coulomb_defect_, rest_drift_, sag_, creep_;
   bool forecast_found_{false};
   sap_forecast forecast_struct_{};
 

@@ -204,6 +204,9 @@ typedef struct sap_problem {
 
 enum { SAP_NEWTON_PLAIN = 1, SAP_NEWTON_ACCELERATED = 2, SAP_NEWTON_GAUSS_SEIDEL = 3 };
 
+// Which islands the accelerated method hands over to the interior-point method.
+enum { SAP_INTERIOR_POINT_AUTO = 1, SAP_INTERIOR_POINT_NEVER = 2, SAP_INTERIOR_POINT_ALWAYS = 3 };
+
 enum { SAP_PRIORITY_NORMAL = 1, SAP_PRIORITY_HIGH = 2 };
 
 // Exact Coulomb friction. NULL: the default in parentheses.
@@ -234,6 +237,7 @@ typedef struct sap_options {
   int32_t priority;                        // SAP_PRIORITY_* among what waits at a server (NORMAL)
   const sap_coulomb_friction* coulomb;     // exact Coulomb friction (the convex model)
   const sap_rest* rest;                    // asks for rest_drift, needs initial_velocity (none)
+  int32_t interior_point;                  // SAP_INTERIOR_POINT_* (AUTO)
 } sap_options;
 
 typedef struct sap_stop sap_stop;
@@ -303,6 +307,8 @@ typedef struct sap_island_reports {
   sap_uint32s coulomb_rounds;
   sap_doubles coulomb_defect;  // kg^1/2 m/s
   sap_doubles rest_drift;      // m; of articulated trees the unit of each degree of freedom
+  sap_doubles sag;             // m, rad: give of contacts and rows beyond their stiffness
+  sap_doubles creep;           // m/s, rad/s: slip of friction that holds
 } sap_island_reports;
 
 typedef struct sap_solution {

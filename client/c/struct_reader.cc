@@ -181,6 +181,21 @@ Read<NewtonMethod> ReadNewton(int32_t method) {
   }
 }
 
+Read<InteriorPoint> ReadInteriorPoint(int32_t choice) {
+  switch (choice) {
+    case 0:
+    case SAP_INTERIOR_POINT_AUTO:
+      return InteriorPoint::kAuto;
+    case SAP_INTERIOR_POINT_NEVER:
+      return InteriorPoint::kNever;
+    case SAP_INTERIOR_POINT_ALWAYS:
+      return InteriorPoint::kAlways;
+    default:
+      return Refuse("options.interior_point",
+                    "is " + std::to_string(choice) + "; this version knows 0, 1, 2 and 3");
+  }
+}
+
 // Pointers to the structs of a list, which is null or has null in it.
 template <typename Struct>
 Read<std::span<const Struct* const>> ReadList(const Struct* const* list, int64_t count,
@@ -304,6 +319,9 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
   const auto newton = ReadNewton(taken->newton);
   if (!newton) return tl::unexpected(newton.error());
   given.solver.newton = *newton;
+  const auto interior_point = ReadInteriorPoint(taken->interior_point);
+  if (!interior_point) return tl::unexpected(interior_point.error());
+  given.solver.interior_point = *interior_point;
   given.solver.islands = taken->one_island == 0;
   if (taken->max_memory_bytes > 0) given.solver.max_factor_bytes = taken->max_memory_bytes;
   const auto names =
@@ -382,9 +400,9 @@ Read<GivenSolution> ReadSolution(const sap_solution* solution) {
         &Islands::rows, &Islands::swept, &Islands::coulomb_rounds}) {
     reader.Span(islands, islands.*array, "islands", "");
   }
-  for (const auto array :
-       {&Islands::momentum_residual, &Islands::optimality_gap_bound, &Islands::solve_time_s,
-        &Islands::cost, &Islands::coulomb_defect, &Islands::rest_drift}) {
+  for (const auto array : {&Islands::momentum_residual, &Islands::optimality_gap_bound,
+                           &Islands::solve_time_s, &Islands::cost, &Islands::coulomb_defect,
+                           &Islands::rest_drift, &Islands::sag, &Islands::creep}) {
     reader.Span(islands, islands.*array, "islands", "");
   }
   reader.Span(islands, islands.status, "islands", "");

@@ -33,7 +33,7 @@ REFERENCE = {
     "solving": (
         "Client, sessions and solutions",
         "sap_islands",
-        "connect Client Session Options CoulombFriction NewtonMethod Priority Rest Solution "
+        "connect Client Session Options CoulombFriction InteriorPoint NewtonMethod Priority Rest Solution "
         "Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError "
         "Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
         "PermissionDenied ResourceExhausted Unauthenticated Unavailable Unimplemented",

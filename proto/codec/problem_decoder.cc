@@ -36,6 +36,18 @@ tl::expected<DelassusRule, EngineError> DecodeRule(v1::RegularizationRule rule) 
   }
 }
 
+tl::expected<Regularization, EngineError> DecodePreset(v1::RegularizationPreset preset) {
+  switch (preset) {
+    case v1::REGULARIZATION_PRESET_UNSPECIFIED:
+      return Regularization();
+    case v1::REGULARIZATION_PRESET_RIGID:
+      return Regularization::Rigid();
+    default:
+      return RefuseField("regularization.preset",
+                         "is " + std::to_string(preset) + "; this version knows 0 and 1");
+  }
+}
+
 tl::expected<NewtonMethod, EngineError> DecodeNewton(v1::NewtonMethod method) {
   switch (method) {
     case v1::NEWTON_METHOD_PLAIN:
@@ -51,14 +63,32 @@ tl::expected<NewtonMethod, EngineError> DecodeNewton(v1::NewtonMethod method) {
   }
 }
 
+tl::expected<InteriorPoint, EngineError> DecodeInteriorPoint(v1::InteriorPoint choice) {
+  switch (choice) {
+    case v1::INTERIOR_POINT_UNSPECIFIED:
+    case v1::INTERIOR_POINT_AUTO:
+      return InteriorPoint::kAuto;
+    case v1::INTERIOR_POINT_NEVER:
+      return InteriorPoint::kNever;
+    case v1::INTERIOR_POINT_ALWAYS:
+      return InteriorPoint::kAlways;
+    default:
+      return RefuseField("options.interior_point",
+                         "is " + std::to_string(choice) + "; this version knows 0, 1, 2 and 3");
+  }
+}
+
 }  // namespace
 
 tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message) {
   const auto rule = DecodeRule(message.regularization().rule());
   if (!rule) return tl::unexpected(rule.error());
-  ContactProblemView view = DecodeArrays(message);
   const v1::Regularization& given = message.regularization();
+  const auto preset = DecodePreset(given.preset());
+  if (!preset) return tl::unexpected(preset.error());
+  ContactProblemView view = DecodeArrays(message);
   Regularization& regularization = view.regularization;
+  regularization = *preset;
 #define SAP_NUMBER(name, input) \
   if (given.has_##name()) regularization.name = given.name();
 #include "solver/problem/problem_fields.inc"
@@ -123,6 +153,9 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& m
   const auto newton = DecodeNewton(message.newton());
   if (!newton) return tl::unexpected(newton.error());
   solver.newton = *newton;
+  const auto interior_point = DecodeInteriorPoint(message.interior_point());
+  if (!interior_point) return tl::unexpected(interior_point.error());
+  solver.interior_point = *interior_point;
   if (!v1::Priority_IsValid(message.priority())) {
     return RefuseField("options.priority",
                        "is " + std::to_string(message.priority()) + ", which is not a priority");
@@ -130,6 +163,15 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(const v1::SolveOptions& m
   const auto& paths = message.response_mask().paths();
   given.mask = {paths.begin(), paths.end()};
   return CheckSettings(given, limits);
+}
+
+SolverOptions DecodeMethod(const v1::SolveOptions& message) {
+  SolverOptions options;
+  options.newton = DecodeNewton(message.newton()).value_or(options.newton);
+  options.interior_point =
+      DecodeInteriorPoint(message.interior_point()).value_or(options.interior_point);
+  if (message.has_coulomb()) options.coulomb.emplace();
+  return options;
 }
 
 double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& options) {
@@ -142,9 +184,7 @@ double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& 
   const int contacts = CountContacts(message.contacts()) + message.body_contacts().body_a_size();
   const double n =
       message.trees().free_motion_velocity_size() + message.bodies().free_motion_velocity_size();
-  SolverOptions solver;
-  if (options.has_coulomb()) solver.coulomb.emplace();
-  return RelativeWork(solver) *
+  return RelativeWork(DecodeMethod(options)) *
          (kPerContact_s * contacts + kPerRow_s * message.rows().entries_size() +
           kPerFill_s * n * std::sqrt(n));
 }

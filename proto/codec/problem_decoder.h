@@ -37,6 +37,9 @@ tl::expected<SolveSettings, EngineError> DecodeOptions(
 tl::expected<std::chrono::nanoseconds, EngineError> DecodeTimeBudget(
     const google::protobuf::Duration& message, const std::string& field = "options.time_budget");
 
+// The options of the method alone; what this version does not know is as by default.
+SolverOptions DecodeMethod(const v1::SolveOptions& message);
+
 // Predicted solve time on one core [s], from the counts in an unvalidated message.
 double PredictedWork(const v1::ContactProblem& message, const v1::SolveOptions& options = {});
 

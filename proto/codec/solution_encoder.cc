@@ -45,6 +45,8 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
   message->mutable_solve_time_s()->Reserve(count);
   message->mutable_rows()->Reserve(count);
   message->mutable_cost()->Reserve(count);
+  message->mutable_sag()->Reserve(count);
+  message->mutable_creep()->Reserve(count);
   const bool with_coulomb = HasCoulombReports(islands);
   if (with_coulomb) {
     message->mutable_coulomb_rounds()->Reserve(count);
@@ -65,6 +67,8 @@ void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* 
     message->add_solve_time_s(island.solve_time_s);
     message->add_rows(island.rows);
     message->add_cost(island.cost);
+    message->add_sag(island.sag);
+    message->add_creep(island.creep);
     if (with_rest) message->add_rest_drift(island.rest_drift);
     if (!with_coulomb) continue;
     message->add_coulomb_rounds(island.coulomb_rounds);

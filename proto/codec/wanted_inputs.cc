@@ -70,6 +70,9 @@ GivenRegularization GivenIn(const v1::ContactProblem& problem) {
   GivenRegularization given;
 #define SAP_NUMBER(name, input) given.name = regularization.has_##name();
 #include "solver/problem/problem_fields.inc"
+  if (regularization.preset() == v1::REGULARIZATION_PRESET_RIGID) {
+    given.beta = given.sigma = given.row_beta = true;
+  }
   return given;
 }
 

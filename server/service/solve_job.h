@@ -29,7 +29,7 @@ inline Priority PriorityOf(const v1::SolveOptions& options) {
 
 // As BytesOfSolve of its view.
 inline int64_t BytesOfSolve(const v1::ContactProblem& problem, const v1::SolveOptions& options) {
-  return BytesOfSolve(DecodeDirection(problem), options.has_coulomb());
+  return BytesOfSolve(DecodeDirection(problem), DecodeMethod(options));
 }
 
 // Receivers of results and counts; each may be null.

@@ -75,7 +75,8 @@ inline Larger RegularizationByStiffness(const Inputs& in, double SharedInputs::*
 }
 
 // R of a contact along its normal, and along its tangents, which is that of the first axis.
-inline double NormalRegularization(const ConeInputs& in, int parameter, auto& d, auto& partials) {
+inline double NormalRegularization(const ContactInputs& in, int parameter, auto& d,
+                                   auto& partials) {
   const auto visit = [&](auto& input, double partial) { partials(parameter, input, partial); };
   if (in.R_n != 0) {
     visit(d.R_n, 1.0);
@@ -85,7 +86,7 @@ inline double NormalRegularization(const ConeInputs& in, int parameter, auto& d,
   partials.Choice(R);
   return R.value();
 }
-inline double TangentialRegularization(const ConeInputs& in, int parameter, auto& d,
+inline double TangentialRegularization(const ContactInputs& in, int parameter, auto& d,
                                        auto& partials) {
   const auto visit = [&](auto& input, double partial) { partials(parameter, input, partial); };
   if (in.R_t != 0) {

@@ -43,6 +43,10 @@ struct IslandReport {
   // (newton/rest_certificate.h) [m; of articulated trees the unit of each degree of freedom].
   // Negative: not asked for.
   double rest_drift{-1};
+  // Largest give of a contact or row beyond its stiffness, and largest slip of friction that holds
+  // (solver/regularization_cost.h): what the regularization costs [m, rad; m/s, rad/s].
+  double sag{0};
+  double creep{0};
   int dofs{0};
   int contacts{0};
   int rows{0};

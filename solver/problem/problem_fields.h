@@ -64,6 +64,9 @@ struct Regularization {
   // that of the problem.
   double reference_time_step{0};
 
+  // Hardly any sag and creep.
+  static Regularization Rigid() { return {.beta = 0.01, .sigma = 1e-6, .row_beta = 1e-3}; }
+
   // visit(name, is_input, numbers.name...) for each number, of any structs with these members.
   template <typename Visit, typename... Numbers>
   static void ForEach(const Visit& visit, Numbers&... numbers) {

@@ -45,6 +45,8 @@ void CopyIslands(const sap_island_reports& from, v1::IslandReports* to) {
   Copy(from.coulomb_rounds, to->mutable_coulomb_rounds());
   Copy(from.coulomb_defect, to->mutable_coulomb_defect());
   Copy(from.rest_drift, to->mutable_rest_drift());
+  Copy(from.sag, to->mutable_sag());
+  Copy(from.creep, to->mutable_creep());
 }
 
 void SetCoulomb(const v1::CoulombFriction& from, RecordStructs* to) {
@@ -97,6 +99,7 @@ void SetOptions(const v1::SolveOptions& from, RecordStructs* to) {
   options.num_response_mask = static_cast<int64_t>(to->response_mask.size());
   options.response_mask = to->response_mask.data();
   options.priority = from.priority();
+  options.interior_point = from.interior_point();
   if (from.has_coulomb()) SetCoulomb(from.coulomb(), to);
   if (from.has_rest()) SetRest(from.rest(), to);
 }
@@ -111,6 +114,7 @@ Status CopyOptions(const sap_options& from, v1::SolveOptions* to) {
   if (from.time_budget_s != nullptr) *to->mutable_time_budget() = DurationOf(*from.time_budget_s);
   if (from.one_island != 0) to->set_islands(false);
   to->set_newton(static_cast<v1::NewtonMethod>(from.newton));
+  to->set_interior_point(static_cast<v1::InteriorPoint>(from.interior_point));
   to->set_priority(static_cast<v1::Priority>(from.priority));
   for (int64_t i = 0; i < from.num_response_mask; ++i) {
     to->mutable_response_mask()->add_paths(from.response_mask[i]);

@@ -90,6 +90,13 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
       ->transform(OneOf(switches));
   command->add_option("--newton", solver->newton, "plain, accelerated or gauss-seidel")
       ->transform(OneOf(methods));
+  const std::map<std::string, InteriorPoint> choices{{"auto", InteriorPoint::kAuto},
+                                                     {"never", InteriorPoint::kNever},
+                                                     {"always", InteriorPoint::kAlways}};
+  command
+      ->add_option("--interior-point", solver->interior_point,
+                   "auto, never or always: islands that the accelerated method hands over")
+      ->transform(OneOf(choices));
   command->add_flag_callback(
       "--coulomb", [solver] { solver->coulomb.emplace(); },
       "Exact Coulomb friction in place of the convex model");

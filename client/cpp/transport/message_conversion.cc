@@ -41,9 +41,10 @@ std::vector<Value> Copy(const RepeatedField<Value>& field) {
   return {field.begin(), field.end()};
 }
 
-// The rule must be known.
+// The rule and the preset must be known.
 Regularization RegularizationFrom(const v1::Regularization& message) {
-  Regularization regularization;
+  const bool is_rigid = message.preset() == v1::REGULARIZATION_PRESET_RIGID;
+  Regularization regularization = is_rigid ? Regularization::Rigid() : Regularization();
 #define SAP_NUMBER(name, input) \
   if (message.has_##name()) regularization.name = message.name();
 #include "solver/problem/problem_fields.inc"
@@ -82,7 +83,8 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
   // Servers before these fields do not send them, those of exact Coulomb friction are empty without
   // it, and drifts unless they are asked for.
   for (const int size : {message.rows_size(), message.cost_size(), message.coulomb_rounds_size(),
-                         message.coulomb_defect_size(), message.rest_drift_size()}) {
+                         message.coulomb_defect_size(), message.rest_drift_size(),
+                         message.sag_size(), message.creep_size()}) {
     if (size != 0 && size != count) return Malformed("island arrays of different lengths");
   }
   std::vector<Island> islands(count);
@@ -102,6 +104,8 @@ tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& me
             message.coulomb_rounds().empty() ? 0 : static_cast<int>(message.coulomb_rounds(i)),
         .coulomb_defect = message.coulomb_defect().empty() ? 0 : message.coulomb_defect(i),
         .rest_drift = message.rest_drift().empty() ? Island().rest_drift : message.rest_drift(i),
+        .sag = message.sag().empty() ? 0 : message.sag(i),
+        .creep = message.creep().empty() ? 0 : message.creep(i),
         .dofs = static_cast<int>(message.dofs(i)),
         .contacts = static_cast<int>(message.contacts(i)),
         .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
@@ -128,6 +132,11 @@ tl::expected<Problem, Error> ProblemFrom(const v1::ContactProblem& message) {
     return tl::unexpected(Error{ErrorCode::kInvalidArgument,
                                 "regularization.rule has a value unknown to this version",
                                 "regularization.rule"});
+  }
+  if (!v1::RegularizationPreset_IsValid(message.regularization().preset())) {
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
+                                "regularization.preset has a value unknown to this version",
+                                "regularization.preset"});
   }
   Problem problem;
   problem.time_step = message.time_step();
@@ -166,6 +175,18 @@ v1::NewtonMethod ToMessage(NewtonMethod method) {
   return v1::NEWTON_METHOD_UNSPECIFIED;
 }
 
+v1::InteriorPoint ToMessage(InteriorPoint choice) {
+  switch (choice) {
+    case InteriorPoint::kAuto:
+      return v1::INTERIOR_POINT_AUTO;
+    case InteriorPoint::kNever:
+      return v1::INTERIOR_POINT_NEVER;
+    case InteriorPoint::kAlways:
+      return v1::INTERIOR_POINT_ALWAYS;
+  }
+  return v1::INTERIOR_POINT_UNSPECIFIED;
+}
+
 }  // namespace
 
 void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
@@ -177,6 +198,7 @@ void ToMessage(const SolveOptions& options, v1::SolveOptions* message) {
   }
   message->set_islands(options.solver.islands);
   message->set_newton(ToMessage(options.solver.newton));
+  message->set_interior_point(ToMessage(options.solver.interior_point));
   if (options.solver.coulomb) {
     const CoulombFriction& coulomb = *options.solver.coulomb;
     message->mutable_coulomb()->set_max_rounds(coulomb.max_rounds);

@@ -61,8 +61,10 @@ bool HasEqualLengths(const v1::IslandReports& islands) {
                       islands.optimality_gap_bound_size(),
                       islands.dofs_size(),
                       islands.contacts_size()};
-  const auto later_sizes = {islands.rows_size(), islands.cost_size(), islands.coulomb_rounds_size(),
-                            islands.coulomb_defect_size(), islands.rest_drift_size()};
+  const auto later_sizes = {islands.rows_size(),           islands.cost_size(),
+                            islands.coulomb_rounds_size(), islands.coulomb_defect_size(),
+                            islands.rest_drift_size(),     islands.sag_size(),
+                            islands.creep_size()};
   return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); }) &&
          std::ranges::all_of(later_sizes,
                              [&](int size) { return size == 0 || size == islands.status_size(); });
@@ -261,7 +263,9 @@ std::string ReplayComparison::CompareIslands() const {
         [&] {
           return array("islands.coulomb_defect", now.coulomb_defect(), recorded.coulomb_defect());
         },
-        [&] { return array("islands.rest_drift", now.rest_drift(), recorded.rest_drift()); });
+        [&] { return array("islands.rest_drift", now.rest_drift(), recorded.rest_drift()); },
+        [&] { return array("islands.sag", now.sag(), recorded.sag()); },
+        [&] { return array("islands.creep", now.creep(), recorded.creep()); });
     if (!difference.empty()) return difference;
   }
   return "";

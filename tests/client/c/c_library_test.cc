@@ -110,6 +110,13 @@ TEST(CLibraryTest, OptionsMeanWhatTheyMeanToTheServer) {
     options.newton = newton;
     EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
   }
+  message.clear_newton();
+  options.newton = 0;
+  for (const int choice : {SAP_INTERIOR_POINT_NEVER, SAP_INTERIOR_POINT_ALWAYS}) {
+    message.set_interior_point(static_cast<v1::InteriorPoint>(choice));
+    options.interior_point = choice;
+    EXPECT_EQ(Solved(client, problem, &options), BitsOfServer(problem, message));
+  }
 }
 
 TEST(CLibraryTest, FindsTheIslandsOfTheSolution) {
@@ -348,6 +355,7 @@ TEST(CLibraryTest, OptionsOutOfRangeAreErrors) {
             "options.absolute_speed_tolerance");
   EXPECT_EQ(field([&](auto* o) { o->time_budget_s = &negative; }), "options.time_budget");
   EXPECT_EQ(field([](auto* o) { o->newton = 17; }), "options.newton");
+  EXPECT_EQ(field([](auto* o) { o->interior_point = 17; }), "options.interior_point");
   EXPECT_EQ(field([](auto* o) { o->struct_size = 0; }), "options.struct_size");
   EXPECT_EQ(field([](auto*) {}), "");
 }

@@ -70,6 +70,21 @@ TEST(MessageConversionTest, AbsentParametersOfTheRegularizationHaveTheDefaultsOf
   EXPECT_EQ(problem->regularization.reference_time_step, 0);
 }
 
+TEST(MessageConversionTest, APresetGivesTheNumbersThatAreAbsent) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_preset(v1::REGULARIZATION_PRESET_RIGID);
+  message.mutable_regularization()->set_beta(0.5);
+  const auto problem = FromMessage(message);
+  ASSERT_TRUE(problem.has_value());
+  EXPECT_EQ(problem->regularization.beta, 0.5);
+  EXPECT_EQ(problem->regularization.sigma, Regularization::Rigid().sigma);
+  EXPECT_EQ(problem->regularization.row_beta, Regularization::Rigid().row_beta);
+  message.mutable_regularization()->set_preset(static_cast<v1::RegularizationPreset>(9));
+  const auto refused = FromMessage(message);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "regularization.preset");
+}
+
 TEST(MessageConversionTest, AReferenceTimeStepOfZeroIsNoAbsentOne) {
   v1::ContactProblem message;
   message.mutable_regularization()->set_reference_time_step(0);

@@ -107,6 +107,34 @@ TEST(ProblemDecoderTest, ScalarsAreThoseOfTheMessageOrTheDefaults) {
   EXPECT_EQ(view->regularization.reference_time_step, 0.01);
 }
 
+TEST(ProblemDecoderTest, APresetGivesTheNumbersThatAreAbsent) {
+  v1::ContactProblem message;
+  message.mutable_regularization()->set_preset(v1::REGULARIZATION_PRESET_RIGID);
+  message.mutable_regularization()->set_sigma(0.5);
+  const auto view = DecodeProblem(message);
+  ASSERT_TRUE(view.has_value());
+  EXPECT_EQ(view->regularization.beta, 0.01);
+  EXPECT_EQ(view->regularization.sigma, 0.5);
+  EXPECT_EQ(view->regularization.row_beta, 1e-3);
+  EXPECT_EQ(view->regularization.stiction_speed, 1e-4);
+
+  message.mutable_regularization()->set_preset(static_cast<v1::RegularizationPreset>(2));
+  const auto refused = DecodeProblem(message);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().field, "regularization.preset");
+}
+
+TEST(ProblemDecoderTest, TheInteriorPointIsThatOfTheMessageOrAutomatic) {
+  v1::SolveOptions options;
+  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.interior_point, InteriorPoint::kAuto);
+  for (const auto& [sent, expected] : {std::pair{v1::INTERIOR_POINT_AUTO, InteriorPoint::kAuto},
+                                       {v1::INTERIOR_POINT_NEVER, InteriorPoint::kNever},
+                                       {v1::INTERIOR_POINT_ALWAYS, InteriorPoint::kAlways}}) {
+    options.set_interior_point(sent);
+    EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.interior_point, expected);
+  }
+}
+
 // Who names a default gets what he names, whatever becomes the default.
 TEST(ProblemDecoderTest, NamedDefaultsAreTaken) {
   v1::ContactProblem message;
@@ -269,6 +297,10 @@ TEST(OptionsDecoderTest, RefusesWhatIsOutOfRangeByName) {
       {"options.time_budget", [](auto* o) { o->mutable_time_budget()->set_seconds(-1); }},
       {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(-3)); }},
       {"options.newton", [](auto* o) { o->set_newton(static_cast<v1::NewtonMethod>(9)); }},
+      {"options.interior_point",
+       [](auto* o) { o->set_interior_point(static_cast<v1::InteriorPoint>(-1)); }},
+      {"options.interior_point",
+       [](auto* o) { o->set_interior_point(static_cast<v1::InteriorPoint>(4)); }},
       {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(-1)); }},
       {"options.priority", [](auto* o) { o->set_priority(static_cast<v1::Priority>(99)); }},
       {"options.response_mask.paths[0]",

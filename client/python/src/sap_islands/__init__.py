@@ -41,7 +41,14 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
-from sap_islands.options import CoulombFriction, NewtonMethod, Options, Priority, Rest
+from sap_islands.options import (
+    CoulombFriction,
+    InteriorPoint,
+    NewtonMethod,
+    Options,
+    Priority,
+    Rest,
+)
 from sap_islands.problem import (
     WORLD,
     BodyContacts,
@@ -90,6 +97,7 @@ __all__ = [
     "Island",
     "IslandStatus",
     "Islands",
+    "InteriorPoint",
     "NewtonMethod",
     "Options",
     "PermissionDenied",

@@ -48,6 +48,8 @@ class Island(NamedTuple):
     coulomb_rounds: int
     coulomb_defect: float
     rest_drift: float | None
+    sag: float
+    creep: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +77,13 @@ class Islands:
             than this one; infinite: no bound could be computed. Root mean square displacement of
             the mass of any rigid body [m]; of articulated trees the largest of the degrees of
             freedom, in its unit. Empty unless asked for; `Island.rest_drift` is then None.
+        sag: [I] how far contacts and rows give way beyond their stiffness, at most: the largest
+            (R_n - 1 / (δt k (δt + τ))) γ_n (δt + τ) [m, rad]. Lower `Regularization.beta` lowers
+            that of contacts, `row_beta` that of rows.
+        creep: [I] how fast friction that holds lets go, at most: the largest |R_t γ_t| of a
+            contact, R |g| of a row with a slip parameter [m/s, rad/s]. Lower
+            `Regularization.sigma` and `slip_parameter` lower it. Servers before these send
+            neither: both are 0.
     """
 
     status: IntArray
@@ -91,6 +100,8 @@ class Islands:
     coulomb_rounds: UIntArray
     coulomb_defect: FloatArray
     rest_drift: FloatArray
+    sag: FloatArray
+    creep: FloatArray
 
     def __post_init__(self) -> None:
         # Not sent without exact Coulomb friction.
@@ -98,6 +109,9 @@ class Islands:
             object.__setattr__(self, "coulomb_rounds", np.zeros(len(self.status), np.uint32))
         if not self.coulomb_defect.size:
             object.__setattr__(self, "coulomb_defect", np.zeros(len(self.status)))
+        if not self.sag.size:
+            object.__setattr__(self, "sag", np.zeros(len(self.status)))
+            object.__setattr__(self, "creep", np.zeros(len(self.status)))
 
     def __len__(self) -> int:
         return len(self.status)
@@ -117,6 +131,8 @@ class Islands:
             int(self.coulomb_rounds[index]),
             float(self.coulomb_defect[index]),
             float(self.rest_drift[index]) if self.rest_drift.size else None,
+            float(self.sag[index]),
+            float(self.creep[index]),
         )
 
 

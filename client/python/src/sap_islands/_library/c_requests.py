@@ -14,6 +14,7 @@ from sap_islands.derivatives import Cotangent, DifferentiateRequest
 from sap_islands.errors import InvalidArgument
 from sap_islands.options import (
     CoulombFriction,
+    InteriorPoint,
     NewtonMethod,
     Options,
     Priority,
@@ -57,6 +58,7 @@ class OptionsStruct(ctypes.Structure):
         ("priority", ctypes.c_int32),
         ("coulomb", ctypes.POINTER(_CoulombStruct)),
         ("rest", ctypes.POINTER(_RestStruct)),
+        ("interior_point", ctypes.c_int32),
     )
 
 
@@ -172,6 +174,7 @@ class OptionsBlock:
         struct.num_response_mask = len(paths)
         struct.response_mask = (ctypes.c_char_p * len(paths))(*paths)
         struct.priority = int(options.priority or 0)
+        struct.interior_point = int(options.interior_point or 0)
         self._kept = (struct, paths)
         self.address = ctypes.addressof(struct)
 
@@ -203,6 +206,7 @@ def options_at(address: int) -> Options:
         priority=Priority(struct.priority),
         coulomb=_coulomb_at(struct.coulomb.contents) if struct.coulomb else None,
         rest=_rest_at(struct.rest.contents) if struct.rest else None,
+        interior_point=InteriorPoint(struct.interior_point),
     )
 
 

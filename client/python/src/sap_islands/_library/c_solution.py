@@ -33,6 +33,8 @@ ISLANDS: dict[str, Any] = {
     "coulomb_rounds": np.uint32,
     "coulomb_defect": np.float64,
     "rest_drift": np.float64,
+    "sag": np.float64,
+    "creep": np.float64,
 }
 TIMINGS = ("decode_s", "queue_s", "islands_s", "solve_s", "encode_s")
 _ARRAYS = {**dict.fromkeys((*OUTPUTS, "delassus_estimate"), np.float64), "island_of_tree": np.int32}
