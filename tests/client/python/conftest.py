@@ -39,6 +39,13 @@ def soft_problem_files() -> list[Path]:
     return sorted(path for path in directory.iterdir() if ".json" in path.name)
 
 
+def stiff_problem_files() -> list[Path]:
+    """Problem files with small regularization."""
+    stiff = ROOT / "tests" / "data" / "stiff"
+    directory = Path(os.environ.get("SAP_PROBLEMS_STIFF_DIR", stiff))
+    return sorted(path for path in directory.iterdir() if ".json" in path.name)
+
+
 # Where clients themselves are tested, they are tested with the solver in this process and with a
 # server of their own.
 CLIENT_TESTS = {"test_aio", "test_client", "test_derivatives", "test_session"}
