@@ -15,8 +15,8 @@
 #
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
 # SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints, SAP_PROBLEMS_SOFT_DIR one
-# instead of tests/data/soft, SAP_PROBLEMS_GRADIENTS_DIR one of derivatives instead of
-# tests/data/gradients.
+# instead of tests/data/soft, SAP_PROBLEMS_STIFF_DIR one instead of tests/data/stiff,
+# SAP_PROBLEMS_GRADIENTS_DIR one of derivatives instead of tests/data/gradients.
 # E: the trap below speaks for what fails in a function, too.
 set -Eeuo pipefail
 
