@@ -4,8 +4,8 @@
 #include <cmath>
 #include <span>
 
+#include "solver/model/regularization_cost.h"
 #include "solver/pools/cone_laws.h"
-#include "solver/regularization_cost.h"
 
 namespace sap {
 

@@ -33,8 +33,8 @@ REFERENCE = {
     "solving": (
         "Client, sessions and solutions",
         "sap_islands",
-        "connect Client Session Options CoulombFriction InteriorPoint NewtonMethod Priority Rest Solution "
-        "Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError "
+        "connect Client Session Options CoulombFriction InteriorPoint NewtonMethod Priority Rest "
+        "Solution Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError "
         "Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
         "PermissionDenied ResourceExhausted Unauthenticated Unavailable Unimplemented",
     ),

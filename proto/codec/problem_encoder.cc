@@ -38,6 +38,7 @@ void EncodeRegularization(const Regularization& regularization, v1::Regularizati
 #define SAP_NUMBER(name, input) message->set_##name(regularization.name);
 #include "solver/problem/problem_fields.inc"
   message->set_rule(EncodeRule(regularization.rule));
+  message->clear_preset();  // all that it gives is set
   // Absent is infinite.
   if (regularization.load_reference_speed == std::numeric_limits<double>::infinity()) {
     message->clear_load_reference_speed();

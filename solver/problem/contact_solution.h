@@ -44,7 +44,7 @@ struct IslandReport {
   // Negative: not asked for.
   double rest_drift{-1};
   // Largest give of a contact or row beyond its stiffness, and largest slip of friction that holds
-  // (solver/regularization_cost.h): what the regularization costs [m, rad; m/s, rad/s].
+  // (solver/model/regularization_cost.h): what the regularization costs [m, rad; m/s, rad/s].
   double sag{0};
   double creep{0};
   int dofs{0};

@@ -258,6 +258,8 @@ v1::ContactSolution MessageOf(const sap_solution& solution) {
   Fill(reports.rows, islands->mutable_rows());
   Fill(reports.swept, islands->mutable_swept());
   Fill(reports.rest_drift, islands->mutable_rest_drift());
+  Fill(reports.sag, islands->mutable_sag());
+  Fill(reports.creep, islands->mutable_creep());
   Fill(reports.cost, islands->mutable_cost());
   Fill(reports.coulomb_rounds, islands->mutable_coulomb_rounds());
   Fill(reports.coulomb_defect, islands->mutable_coulomb_defect());

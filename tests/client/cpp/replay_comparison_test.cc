@@ -65,6 +65,8 @@ v1::ContactSolution SolutionOf(double base) {
     islands->add_coulomb_rounds(2);
     islands->add_coulomb_defect(base + 110 + i);
     islands->add_rest_drift(base + 120 + i);
+    islands->add_sag(base + 130 + i);
+    islands->add_creep(base + 140 + i);
   }
   solution.set_cost(base + 90);
   return solution;
@@ -144,6 +146,8 @@ TEST_F(ReplayComparisonTest, RowsAndContactsAreComparedWithTheRunOfTheirIsland) 
     recorded()->mutable_islands()->set_cost(i, runs[i].islands().cost(i));
     recorded()->mutable_islands()->set_coulomb_defect(i, runs[i].islands().coulomb_defect(i));
     recorded()->mutable_islands()->set_rest_drift(i, runs[i].islands().rest_drift(i));
+    recorded()->mutable_islands()->set_sag(i, runs[i].islands().sag(i));
+    recorded()->mutable_islands()->set_creep(i, runs[i].islands().creep(i));
     recorded()->set_row_impulse(row_of_island(i), runs[i].row_impulse(row_of_island(i)));
     recorded()->set_row_velocity(row_of_island(i), runs[i].row_velocity(row_of_island(i)));
   }

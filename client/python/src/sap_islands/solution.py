@@ -77,11 +77,11 @@ class Islands:
             than this one; infinite: no bound could be computed. Root mean square displacement of
             the mass of any rigid body [m]; of articulated trees the largest of the degrees of
             freedom, in its unit. Empty unless asked for; `Island.rest_drift` is then None.
-        sag: [I] how far contacts and rows give way beyond their stiffness, at most: the largest
+        sag: [I] how far single contacts and rows give way beyond their stiffness: the largest
             (R_n - 1 / (δt k (δt + τ))) γ_n (δt + τ) [m, rad]. Lower `Regularization.beta` lowers
             that of contacts, `row_beta` that of rows.
-        creep: [I] how fast friction that holds lets go, at most: the largest |R_t γ_t| of a
-            contact, R |g| of a row with a slip parameter [m/s, rad/s]. Lower
+        creep: [I] how fast single contacts and rows that hold by friction let go: the largest
+            |R_t γ_t| of a contact, R |g| of a row with a slip parameter [m/s, rad/s]. Lower
             `Regularization.sigma` and `slip_parameter` lower it. Servers before these send
             neither: both are 0.
     """

@@ -1,7 +1,7 @@
-// What regularization costs: how far contacts and rows give way beyond their stiffness, and how fast
-// friction that holds lets go.
+// The cost of regularization: how far contacts and rows give way beyond their stiffness, and how
+// fast friction that holds lets go.
 //
-//   sag     (R_n - 1 / (dt k (dt + tau))) gamma_n (dt + tau) of a contact, likewise of a row [m, rad]
+//   sag     (R_n - 1 / (dt k (dt + tau))) gamma_n (dt + tau) of a contact, or of a row [m, rad]
 //   creep   |R_t gamma_t| of a contact, R |g| of a row with a slip parameter [m/s, rad/s]
 //
 // Contacts of Hunt & Crossley have their compliance by their law: no sag, and no creep but that of
