@@ -34,8 +34,8 @@ REFERENCE = {
         "Client, sessions and solutions",
         "sap_islands",
         "connect Client Session Options CoulombFriction InteriorPoint NewtonMethod Priority Rest "
-        "Solution Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls SapError "
-        "Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
+        "Solution Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls "
+        "SapError Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
         "PermissionDenied ResourceExhausted Unauthenticated Unavailable Unimplemented",
     ),
     "problems": (

@@ -287,3 +287,33 @@ def test_stiff_problems_are_solved_within_their_certificate(
     assert relative_error(problem, solution.velocity, exact) <= 1e-5
     error = a_norm(dynamics_blocks(problem), solution.velocity - exact)
     assert error <= np.sqrt(2 * solution.islands.optimality_gap_bound.sum())
+
+
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+def test_reports_tell_what_the_regularization_costs(client: sap.Client, beta: float) -> None:
+    mass, step, stiffness, sigma = 2.0, 0.01, 1e7, 0.02
+    block = sap.Problem(
+        step,
+        trees=sap.Trees(
+            dofs=[3], dynamics_matrix=mass * np.eye(3), free_motion_velocity=[0.01, 0, -0.1]
+        ),
+        contacts=sap.Contacts(
+            tree_a=[0],
+            tree_b=[sap.WORLD],
+            jacobian=np.eye(3),
+            signed_distance=[0.0],
+            stiffness=[stiffness],
+            relaxation_time=[0.0],
+            friction=[0.9],
+        ),
+        regularization=sap.Regularization(beta=beta, sigma=sigma),
+    )
+    solution = client.solve(block)
+    (island,) = solution.islands
+    along, _, normal = solution.impulse[0]
+    w = np.sqrt(3) / 3 / mass
+    by_stiffness = 1 / (step**2 * stiffness)
+    by_beta = beta**2 / (4 * np.pi**2) * w
+    assert island.creep == pytest.approx(sigma * w * abs(along), rel=1e-12)
+    sag = max(by_beta - by_stiffness, 0) * normal * step
+    assert island.sag == pytest.approx(sag, rel=1e-9, abs=1e-20)

@@ -126,12 +126,12 @@ TEST(ProblemDecoderTest, APresetGivesTheNumbersThatAreAbsent) {
 
 TEST(ProblemDecoderTest, TheInteriorPointIsThatOfTheMessageOrAutomatic) {
   v1::SolveOptions options;
-  EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.interior_point, InteriorPoint::kAuto);
+  EXPECT_EQ(DecodeOptions(options, kLimits)->solver.interior_point, InteriorPoint::kAuto);
   for (const auto& [sent, expected] : {std::pair{v1::INTERIOR_POINT_AUTO, InteriorPoint::kAuto},
                                        {v1::INTERIOR_POINT_NEVER, InteriorPoint::kNever},
                                        {v1::INTERIOR_POINT_ALWAYS, InteriorPoint::kAlways}}) {
     options.set_interior_point(sent);
-    EXPECT_EQ(DecodeOptions(options, kMaxIterations)->solver.interior_point, expected);
+    EXPECT_EQ(DecodeOptions(options, kLimits)->solver.interior_point, expected);
   }
 }
 
