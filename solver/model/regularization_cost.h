@@ -21,15 +21,22 @@ namespace sap {
 // and its linear impulse.
 inline void AddContactCost(const ContactProblem& problem, int contact, double w,
                            const double* impulse, IslandReport* report) {
-  ContactInputs in = InputsOf<ContactInputs>(problem, contact, /*unit=*/1);
+  const double slip2 = impulse[0] * impulse[0] + impulse[1] * impulse[1];
+  if (impulse[2] == 0 && slip2 == 0) return;
+  ContactInputs in;
+  in.shared = SharedInputsOf(problem);
   in.w = w;
+  in.stiffness = problem.stiffness()[contact];
+  in.relaxation_time = problem.tau_d()[contact];
+  in.R_t = problem.given_R_t()[contact];
+  in.R_n = problem.given_R_n()[contact];
   NoPartials none;
   const double R_n = NormalRegularization(in, 0, in, none);
   const double R_t = TangentialRegularization(in, 0, in, none);
   const double dt = problem.time_step();
   const double depth = R_n * (dt + in.relaxation_time) - 1 / (dt * in.stiffness);
   report->sag = std::max(report->sag, depth * impulse[2]);
-  report->creep = std::max(report->creep, R_t * std::hypot(impulse[0], impulse[1]));
+  report->creep = std::max(report->creep, R_t * std::sqrt(slip2));
 }
 
 // Likewise those of a row with this R.

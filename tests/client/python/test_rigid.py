@@ -309,7 +309,7 @@ def test_reports_tell_what_the_regularization_costs(client: sap.Client, beta: fl
         regularization=sap.Regularization(beta=beta, sigma=sigma),
     )
     solution = client.solve(block)
-    (island,) = solution.islands
+    island = solution.islands[0]
     along, _, normal = solution.impulse[0]
     w = np.sqrt(3) / 3 / mass
     by_stiffness = 1 / (step**2 * stiffness)
