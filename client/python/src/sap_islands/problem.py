@@ -82,7 +82,7 @@ class Regularization:
     def rigid(cls) -> Regularization:
         """Numbers with which there is hardly any sag and creep: β 0.01, σ 1e-6, β of rows 1e-3.
 
-        Scenes that jam take two to three times the iterations of the defaults.
+        Scenes that move take some three times the iterations of the defaults, each of them dearer.
         """
         return cls(beta=0.01, sigma=1e-6, row_beta=1e-3)
 
