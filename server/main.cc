@@ -36,7 +36,6 @@
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
 #include "server/server_identity.h"
-#include "server/service/heap_trimmer.h"
 #include "server/service/memory_reserve.h"
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
@@ -336,7 +335,6 @@ int main(int argc, char** argv) {
   // The reader of the log or of standard output may go.
   std::signal(SIGPIPE, SIG_IGN);
   RaiseDescriptorLimit();
-  sap::HeapTrimmer::KeepFreedBlocks();
   sap::MemoryReserve::Install();
   std::unique_ptr<sap::CallLog> log;
   ShutdownRequest shutdown;

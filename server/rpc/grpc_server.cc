@@ -83,7 +83,7 @@ GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, Bear
       observer_(observer),
       rejection_limiter_(config.threads),
       transfers_(config),
-      long_messages_(config.threads, config.solver_nice),
+      long_messages_(config.solver_nice),
       solver_service_({handler, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
                        &transfers_, &long_messages_}),
       health_service_(config.connection, &in_flight_calls_, &authenticator_, observer_),

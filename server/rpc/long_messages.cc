@@ -7,11 +7,8 @@
 
 namespace sap {
 
-LongMessages::LongMessages(int threads, int nice) {
-  for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this, nice](const std::stop_token& stop) { Run(stop, nice); });
-  }
-}
+LongMessages::LongMessages(int nice)
+    : thread_([this, nice](const std::stop_token& stop) { Run(stop, nice); }) {}
 
 void LongMessages::Push(const ClientAccount* account, Task task) {
   {

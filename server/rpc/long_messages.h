@@ -1,5 +1,5 @@
-// Threads that parse long messages, so that no call behind them on the receiving threads waits. Not
-// those of the arena: a long solve would delay the parse, and what a call asks for would not be
+// A thread that parses long messages, so that no call behind them on the receiving threads waits.
+// Not one of the arena: a long solve would delay the parse, and what a call asks for would not be
 // known while it waits. Clients take turns.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <list>
 #include <mutex>
 #include <thread>
-#include <vector>
 
 #include "server/scheduling/client_account.h"
 
@@ -27,8 +26,8 @@ class LongMessages {
     void* context;
   };
 
-  // The threads have the nice value of the solver threads.
-  LongMessages(int threads, int nice);
+  // The thread has the nice value of the solver threads.
+  explicit LongMessages(int nice);
   // Requires that no task is left.
   ~LongMessages() = default;
 
@@ -46,7 +45,7 @@ class LongMessages {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::list<Turn> turns_;  // the next client first
-  std::vector<std::jthread> threads_;
+  std::jthread thread_;
 };
 
 }  // namespace sap

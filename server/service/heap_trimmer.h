@@ -1,7 +1,5 @@
 // Returns memory to the system after large objects were freed. glibc keeps freed blocks of up to
-// 32 MB for itself, so that a server that has had large problems would stay as large as then. It
-// keeps them from the first one on, as KeepFreedBlocks asks it to: pages that each message takes
-// and returns cost a fault each, in all more time than to parse the message.
+// 32 MB for itself, so that a server that has had large problems would stay as large as then.
 #pragma once
 
 #include <malloc.h>
@@ -26,12 +24,6 @@ class HeapTrimmer {
     if (bytes > kLargeObject_bytes) pending_.store(true, std::memory_order_relaxed);
   }
 
-  // Makes malloc keep up to 64 MB of freed blocks in each of its arenas until they are trimmed.
-  // Best effort; for a process that trims, before it has other threads.
-  static void KeepFreedBlocks() {
-    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
-    (void)mallopt(M_TRIM_THRESHOLD, 64 << 20);
-  }
   // Returns all that is free.
   static void Trim() { malloc_trim(0); }
 

@@ -16,7 +16,7 @@ struct ServiceParts {
   CallObserver observer{&metrics, nullptr};
   RejectionRateLimiter rejection_limiter{1};
   MessageTransfers transfers{config};
-  LongMessages long_messages{1, 0};
+  LongMessages long_messages{0};
   ServiceContext context{&handler,           &calls,     &authenticator, &observer,
                          &rejection_limiter, &transfers, &long_messages};
 };
