@@ -14,7 +14,7 @@ namespace sap {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kInf = std::numeric_limits<double>::infinity();
 
 constexpr int kMaxIterations = 60;
 // Share of the largest step that stays inside, and where the centering is weak.
@@ -113,14 +113,14 @@ bool HasInteriorPoint(const IslandView& view) {
 }
 
 double LeastROverW(const IslandView& view) {
-  double least = kInfinity;
+  double least = kInf;
   ForPoolsOf(view, [&](auto pool) {
     if constexpr (IsCone(pool)) {
       const PoolRange range = view.range(pool);
       for (int i = range.begin; i < range.end; ++i) {
         const auto& cone = ConeOf(view.model.pools[pool].laws, i);
         const double mu2 = cone.mu[0] * cone.mu[0];
-        const double R_t = mu2 > 0 ? cone.rho / mu2 : kInfinity;
+        const double R_t = mu2 > 0 ? cone.rho / mu2 : kInf;
         const double w = view.model.w[view.layout(pool).order()[i]];
         if (w > 0) least = std::min(least, std::min(cone.R_n, R_t) / w);
       }
@@ -155,7 +155,7 @@ class InteriorPointSolve::Impl {
   }
 
   double GapBound() {
-    if (!std::isfinite(best_error_)) return kInfinity;
+    if (!std::isfinite(best_error_)) return kInf;
     return PairGapBound(system_.view, system_.interior.best, system_.stop, &system_.data,
                         &system_.scratch);
   }
@@ -231,7 +231,7 @@ class InteriorPointSolve::Impl {
 
   InteriorPointEnd Iterate() {
     if (!StartInteriorPoint(&system_, &start_)) return Failure();
-    double crossover = kCrossover, crossed_error = kInfinity;
+    double crossover = kCrossover, crossed_error = kInf;
     int wait_until = 0, held = 0, short_steps = 0;
     bool raised = false;
     std::vector<double> errors;
@@ -444,7 +444,7 @@ class InteriorPointSolve::Impl {
   double complementarity_{0};
   double error_{0};  // sqrt(2 gap) of the pair over |v|_A
   bool balanced_{false};
-  double best_error_{kInfinity};
+  double best_error_{kInf};
 };
 
 InteriorPointSolve::InteriorPointSolve(const IslandView& view, const SolverOptions& options,

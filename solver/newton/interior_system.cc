@@ -5,8 +5,8 @@ namespace sap {
 namespace {
 
 // Where masses are many orders apart, as in sap_solver.cc.
-constexpr double kLeastShift = 1e-15;
-constexpr double kLargestShift = 1e-4;
+constexpr double kLeastRaise = 1e-15;
+constexpr double kLargestRaise = 1e-4;
 
 }  // namespace
 
@@ -56,8 +56,8 @@ bool InteriorSystem::Factor() {
   workspace.hessian.Assemble(view, data, stop);
   if (stop.Requested()) return false;
   StepStatus status = factor.Factor(workspace.hessian);
-  for (double shift = kLeastShift;
-       status == StepStatus::kNotPositiveDefinite && shift <= kLargestShift; shift *= 100) {
+  for (double shift = kLeastRaise;
+       status == StepStatus::kNotPositiveDefinite && shift <= kLargestRaise; shift *= 100) {
     workspace.hessian.RaiseDiagonal(view, shift);
     status = factor.Factor(workspace.hessian);
     factor.Forget();

@@ -13,7 +13,7 @@ namespace sap {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 // Rounding steps of phi and of an impulse out of scaled axes, generously counted.
 constexpr double kGapRoundoff = 64 * kUnitRoundoff;
 constexpr double kImpulseRoundoff = 8 * kUnitRoundoff;
@@ -111,7 +111,7 @@ double PairGapBound(const IslandView& view, const PairDuals& impulses, const Sto
   AddDualNormsOfIsland(view, stop, data, scratch, nullptr, &sums);
   const double norm = std::sqrt(sums.gradient2) + std::sqrt(sums.error2);
   const double bound = (1 + (terms + 8) * kUnitRoundoff) * gap + 0.5 * norm * norm;
-  return std::isfinite(bound) && view.constants().representable ? bound : kInfinity;
+  return std::isfinite(bound) && view.constants().representable ? bound : kNoBound;
 }
 
 }  // namespace sap

@@ -146,8 +146,10 @@ TEST(DerivativesTypesTest, NoFieldOfAResponseIsForgotten) {
   test::FillFields(/*count=*/2, message.mutable_solution()->mutable_islands());
   message.mutable_solution()->mutable_islands()->clear_swept();
   test::FillFields(/*count=*/3, message.add_gradients()->mutable_gradient());
-  message.mutable_gradients(0)->mutable_gradient()->mutable_regularization()->set_rule(
-      v1::REGULARIZATION_RULE_FULL);
+  v1::Regularization* numbers =
+      message.mutable_gradients(0)->mutable_gradient()->mutable_regularization();
+  numbers->set_rule(v1::REGULARIZATION_RULE_FULL);
+  numbers->clear_preset();
   message.mutable_gradients(0)->add_applied_impulse(1);
   message.mutable_gradients(0)->add_delassus_estimate(2);
   test::FillFields(/*count=*/3, message.add_tangents());
