@@ -59,15 +59,16 @@ double GapOf(const BilateralRow::Parameters& p, double error, double g) {
 template <typename PoolIndexType>
 double GapOfUnits(const IslandView& view, PoolIndexType pool, const PairDuals& impulses, int begin,
                   int end, SapData* data, SapScratch* scratch) {
-  const auto& [laws, jacobians] = view.model.pools[pool];
+  const auto& laws = view.model.pools[pool].laws;
+  const auto& jacobians = view.model.pools[pool].jacobians;
   auto& state = data->pools[pool];
   auto& errors = scratch->pools[pool].impulse_errors;
   constexpr int kRows = PoolAt<PoolIndexType::value>::Laws::kRows;
   double sum = 0;
   jacobians.ForSizes(
       view.graph, view.layout(pool), begin, end, data->v,
-      [&, &laws = laws](int i) { return laws.target_size(i); },
-      [&, &laws = laws](int i, const auto& size, int terms) {
+      [&](int i) { return laws.target_size(i); },
+      [&](int i, const auto& size, int terms) {
         const auto error = Times((terms + kVelocitySteps) * kUnitRoundoff, ToLawVector(size));
         if constexpr (IsCone(PoolIndexType())) {
           using Cone = ScaledCone<kRows>;
