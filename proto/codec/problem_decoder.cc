@@ -80,19 +80,24 @@ tl::expected<InteriorPoint, EngineError> DecodeInteriorPoint(v1::InteriorPoint c
 
 }  // namespace
 
-tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message) {
-  const auto rule = DecodeRule(message.regularization().rule());
+tl::expected<Regularization, EngineError> DecodeRegularization(const v1::Regularization& message) {
+  const auto rule = DecodeRule(message.rule());
   if (!rule) return tl::unexpected(rule.error());
-  const v1::Regularization& given = message.regularization();
-  const auto preset = DecodePreset(given.preset());
-  if (!preset) return tl::unexpected(preset.error());
-  ContactProblemView view = DecodeArrays(message);
-  Regularization& regularization = view.regularization;
-  regularization = *preset;
+  auto regularization = DecodePreset(message.preset());
+  if (!regularization) return regularization;
 #define SAP_NUMBER(name, input) \
-  if (given.has_##name()) regularization.name = given.name();
+  if (message.has_##name()) regularization->name = message.name();
 #include "solver/problem/problem_fields.inc"
-  regularization.rule = *rule;
+  regularization->rule = *rule;
+  return regularization;
+}
+
+tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message) {
+  const v1::Regularization& given = message.regularization();
+  const auto regularization = DecodeRegularization(given);
+  if (!regularization) return tl::unexpected(regularization.error());
+  ContactProblemView view = DecodeArrays(message);
+  view.regularization = *regularization;
   if (given.has_reference_time_step()) {
     const auto checked = CheckReferenceTimeStep(given.reference_time_step());
     if (!checked) return RefuseField(checked.error());

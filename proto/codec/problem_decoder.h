@@ -20,8 +20,12 @@
 
 namespace sap {
 
+// The numbers, those of the preset where they are absent. Fails with an error that names the field
+// where rule or preset is unknown.
+tl::expected<Regularization, EngineError> DecodeRegularization(const v1::Regularization& message);
+
 // The view is valid while the message exists unchanged. Fails only on values that a view cannot
-// represent: an unknown rule.
+// represent: an unknown rule or preset, a reference time step that is none.
 tl::expected<ContactProblemView, EngineError> DecodeProblem(const v1::ContactProblem& message);
 
 // A direction of a problem in the shape of one: only its doubles are read, and absent ones are 0.

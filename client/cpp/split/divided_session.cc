@@ -15,7 +15,8 @@ bool Fits(const Solution& solution, const ProblemLayout& layout) {
   const auto islands = std::ssize(solution.islands);
   return std::ssize(solution.velocity) == layout.velocity_start.back() &&
          solution.island_of_tree.size() == layout.name.size() &&
-         std::ranges::all_of(solution.island_of_tree, [&](int i) { return i < islands; });
+         std::ranges::all_of(solution.island_of_tree,
+                             [&](int i) { return i >= -1 && i < islands; });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/codec/problem_decoder.h"
 #include "proto/codec/problem_messages.h"
 #include "proto/codec/solution_encoder.h"
 #include "solver/problem/input_checker.h"
@@ -39,21 +40,6 @@ void Copy(const std::vector<Value>& values, RepeatedField<Value>* field) {
 template <typename Value>
 std::vector<Value> Copy(const RepeatedField<Value>& field) {
   return {field.begin(), field.end()};
-}
-
-// The rule and the preset must be known.
-Regularization RegularizationFrom(const v1::Regularization& message) {
-  const bool is_rigid = message.preset() == v1::REGULARIZATION_PRESET_RIGID;
-  Regularization regularization = is_rigid ? Regularization::Rigid() : Regularization();
-#define SAP_NUMBER(name, input) \
-  if (message.has_##name()) regularization.name = message.name();
-#include "solver/problem/problem_fields.inc"
-  if (message.rule() == v1::REGULARIZATION_RULE_DIAGONAL) {
-    regularization.rule = DelassusRule::kDiagonal;
-  } else if (message.rule() == v1::REGULARIZATION_RULE_LOAD_PATH) {
-    regularization.rule = DelassusRule::kLoadPath;
-  }
-  return regularization;
 }
 
 // The enum of the wire starts at 1, since 0 is UNSPECIFIED.
@@ -127,22 +113,16 @@ static_assert(static_cast<int>(AdjointStatus::kNumericalFailure) + 1 ==
 
 // Accepts a reference time step of 0, as in derivatives.
 tl::expected<Problem, Error> ProblemFrom(const v1::ContactProblem& message) {
-  const auto rule = message.regularization().rule();
-  if (!v1::RegularizationRule_IsValid(rule)) {
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
-                                "regularization.rule has a value unknown to this version",
-                                "regularization.rule"});
-  }
-  if (!v1::RegularizationPreset_IsValid(message.regularization().preset())) {
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument,
-                                "regularization.preset has a value unknown to this version",
-                                "regularization.preset"});
+  const auto regularization = DecodeRegularization(message.regularization());
+  if (!regularization) {
+    const EngineError& error = regularization.error();
+    return tl::unexpected(Error{ErrorCode::kInvalidArgument, error.message, error.field});
   }
   Problem problem;
   problem.time_step = message.time_step();
   ForEachMessageArray([](const auto& field, auto& values) { values = Copy(field); }, message,
                       problem);
-  problem.regularization = RegularizationFrom(message.regularization());
+  problem.regularization = *regularization;
   return problem;
 }
 

@@ -26,7 +26,7 @@ void ToMessage(const Error& error, v1::Failure* message);
 void ToMessage(const DifferentiateView& request, v1::DifferentiateRequest* message);
 void ToMessage(std::chrono::nanoseconds time, google::protobuf::Duration* message);
 
-// An unknown regularization rule is an error; all else is copied unchecked.
+// An unknown rule or preset of the regularization is an error; all else is copied unchecked.
 tl::expected<Problem, Error> FromMessage(const v1::ContactProblem& message);
 tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message);
 tl::expected<Solution, Error> FromMessage(const v1::Outcome& message);
