@@ -23,6 +23,7 @@ constexpr int kMinAwaitedCalls = 8;
 // The reflection service uses gRPC's synchronous threads, one per open stream.
 constexpr int kMaxReflectionThreads = 4;
 constexpr std::chrono::milliseconds kDrainPoll{1};
+constexpr std::chrono::milliseconds kTurnedAway{100};
 // Period of the sweeps of calls, which bounds the precision of session timeouts: a multiple of that
 // of transfers.
 constexpr int kTransferSweepsPerSweep = 10;
@@ -177,9 +178,13 @@ void GrpcServer::Drain(std::chrono::nanoseconds timeout) {
   in_flight_calls_.Drain();
   transfers_.Drain();
   solver_service_.Drain();
+  const auto until = std::chrono::steady_clock::now() + timeout;
+  // Until the shutdown a call is turned away by a status; from then on gRPC cancels those that are
+  // on their way. These count as lost with this server, and clients give up a call that is lost
+  // twice: who calls all the time is to have the status, and pause, before.
+  std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(timeout, kTurnedAway));
   // Sends GOAWAY at once, and returns when all connections are closed.
   auto shutdown = std::async(std::launch::async, [this] { server_->Shutdown(); });
-  const auto until = std::chrono::steady_clock::now() + timeout;
   while (in_flight_calls_.count() > 0 && std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(kDrainPoll);
   }

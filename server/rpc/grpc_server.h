@@ -59,13 +59,15 @@ class GrpcServer {
   // accepted, so that clients have time to switch to another server.
   void AnnounceDrain();
 
-  // Sends GOAWAY and stops listening, so that clients connect elsewhere; waits for in-flight calls,
-  // those being received included, up to the timeout; cancels the rest, and closes all connections.
+  // Turns calls away, then sends GOAWAY and stops listening, so that clients connect elsewhere;
+  // waits for in-flight calls, those being received included, up to the timeout; cancels the rest,
+  // and closes all connections.
   //
   // gRPC 1.51 sends GOAWAY only when the server shuts down, and from then on ends new calls on old
   // connections itself, so it comes after the lame-duck period and not before. A call that crosses
-  // it ends with CANCELLED. Refusing calls with UNAVAILABLE instead would keep clients on
-  // connections that serve nothing.
+  // it ends with CANCELLED, so calls are refused with UNAVAILABLE for a moment before, by which
+  // those who call all the time pause. Refusing them for longer would keep clients on connections
+  // that serve nothing.
   void Drain(std::chrono::nanoseconds timeout);
 
  private:
