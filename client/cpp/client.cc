@@ -4,9 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/split/divided_session.h"
 #include "client/cpp/split/split_solver.h"
-#include "client/cpp/transport/backend.h"
 
 namespace sap::client {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "client/cpp/transport/recording_reader.h"
 #include "client/cpp/transport/replay_comparison.h"

@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/backend/backend.h"
 
 namespace sap::client {
 namespace {

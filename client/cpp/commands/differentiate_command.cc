@@ -2,10 +2,10 @@
 #include <cstdio>
 #include <memory>
 
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
-#include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/message_file.h"
 #include "sap/v1/solver_service.pb.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <optional>
 
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/split/split_solver.h"
-#include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/server_identity.h"
 #include "solver/problem/named_velocities.h"
 #include "solver/problem/problem_layout.h"

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/error.h"
 #include "client/cpp/problem.h"
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
-#include "client/cpp/transport/backend.h"
 #include "solver/parallel/forked_threads.h"
 #include "solver/split/shards.h"
 

@@ -9,11 +9,11 @@
 #include <tl/expected.hpp>
 #include <utility>
 
+#include "client/cpp/backend/call_types.h"
 #include "client/cpp/credentials.h"
 #include "client/cpp/error.h"
 #include "client/cpp/transport/address.h"
 #include "client/cpp/transport/authorization.h"
-#include "client/cpp/transport/call_types.h"
 
 namespace sap::client {
 

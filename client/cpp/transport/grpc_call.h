@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
+#include "client/cpp/backend/call_types.h"
 #include "client/cpp/solve_options.h"
 #include "client/cpp/transport/authorization.h"
-#include "client/cpp/transport/call_types.h"
 #include "client/cpp/transport/server_identity.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 

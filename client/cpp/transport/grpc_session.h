@@ -20,7 +20,7 @@
 #include <chrono>
 #include <memory>
 
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"
 #include "client/cpp/transport/server_identity.h"

@@ -7,8 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/advice.h"
-#include "client/cpp/transport/backend.h"
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/grpc_call.h"

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <optional>
 
-#include "client/cpp/transport/call_types.h"
+#include "client/cpp/backend/call_types.h"
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/task.h"

@@ -9,7 +9,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/event_loop.h"
 #include "client/cpp/transport/task.h"
 

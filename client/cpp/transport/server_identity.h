@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/cpp/transport/call_types.h"
+#include "client/cpp/backend/call_types.h"
 
 namespace sap::client {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "client/cpp/backend/call_types.h"
 #include "client/cpp/client.h"
-#include "client/cpp/transport/call_types.h"
 #include "client/cpp/transport/server_identity.h"
 #include "sap/v1/solver_service.pb.h"
 

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "client/cpp/transport/backend.h"
+#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "proto/codec/engine_messages.h"
 #include "solver/build_info.h"
