@@ -1,6 +1,6 @@
 #include "client/c/answer.h"
 
-#include <cstdlib>
+#include <chrono>
 #include <utility>
 
 #include "solver/problem/input_arrays.h"
@@ -70,13 +70,6 @@ void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
                        .delassus_estimate = ArrayOf(structs->delassus_estimate)};
 }
 
-// The index at the end of "contacts.friction[17]"; -1: there is none.
-int64_t IndexOf(const std::string& field) {
-  const size_t bracket = field.rfind('[');
-  if (bracket == std::string::npos || field.back() != ']') return -1;
-  return std::strtoll(field.c_str() + bracket + 1, nullptr, 10);
-}
-
 }  // namespace
 
 void AnswerContent::Clear() {
@@ -99,17 +92,17 @@ void AnswerContent::Clear() {
                    .server = ""};
 }
 
-void AnswerContent::SetError(CallError error) {
+void AnswerContent::SetError(Error error) {
   Clear();
   error_ = std::move(error);
   error_struct_ = {.struct_size = sizeof error_struct_,
-                   .kind = error_.kind,
+                   .kind = static_cast<int32_t>(error_.code),
                    .lost_attempts = error_.lost_attempts,
                    .message = error_.message.c_str(),
                    .field = error_.field.c_str(),
-                   .index = IndexOf(error_.field),
+                   .index = client::FieldIndex(error_),
                    .reason = error_.reason.c_str(),
-                   .retry_after_s = error_.retry_after_s,
+                   .retry_after_s = std::chrono::duration<double>(error_.retry_after).count(),
                    .request_id = error_.request_id.c_str(),
                    .server = error_.server.c_str()};
 }
@@ -120,22 +113,49 @@ void AnswerContent::SetOutOfMemory() {
   error_struct_.message = "not enough memory for this problem";
 }
 
-void AnswerContent::SetForecast() {
+void AnswerContent::SetForecast(IslandForecast forecast) {
   Clear();
+  forecast_ = std::move(forecast);
   forecast_struct_ = {.struct_size = sizeof forecast_struct_,
-                      .island_of_tree = ArrayOf(forecast.island_of_tree),
-                      .solve_time_s = ArrayOf(forecast.solve_time_s)};
+                      .island_of_tree = ArrayOf(forecast_.island_of_tree),
+                      .solve_time_s = ArrayOf(forecast_.solve_time_s)};
   forecast_found_ = true;
 }
 
-void AnswerContent::SetInfo(InfoTexts texts, const sap_server_info& numbers) {
+void AnswerContent::SetInfo(client::ServerInfo info) {
   Clear();
-  info_texts_ = std::move(texts);
-  info_struct_ = numbers;
-  info_struct_.struct_size = sizeof info_struct_;
-  info_struct_.version = info_texts_.version.c_str();
-  info_struct_.instruction_set = info_texts_.instruction_set.c_str();
-  info_struct_.boot_id = info_texts_.boot_id.c_str();
+  info_ = std::move(info);
+  info_struct_ = {.struct_size = sizeof info_struct_,
+                  .version = info_.version.c_str(),
+                  .instruction_set = info_.instruction_set.c_str(),
+                  .boot_id = info_.boot_id.c_str(),
+                  .processors = info_.processors,
+                  .solver_threads = info_.solver_threads,
+                  .max_message_bytes = info_.max_message_bytes,
+                  .max_solve_memory_bytes = info_.max_solve_memory_bytes,
+                  .max_trees = info_.max_trees,
+                  .max_tree_dofs = info_.max_tree_dofs,
+                  .max_contacts = info_.max_contacts,
+                  .max_rows = info_.max_rows,
+                  .max_row_entries = info_.max_row_entries,
+                  .max_row_pairs = info_.max_row_pairs,
+                  .max_iterations = info_.max_iterations,
+                  .max_concurrent_calls = info_.max_concurrent_calls,
+                  .max_batch_problems = info_.max_batch_problems,
+                  .max_sessions = info_.max_sessions,
+                  .max_client_sessions = info_.max_client_sessions,
+                  .max_steps_in_flight = info_.max_steps_in_flight,
+                  .max_derivatives = info_.max_derivatives,
+                  .high_priority = info_.high_priority,
+                  .max_solve_s = info_.max_solve_s,
+                  .max_client_calls_per_s = info_.max_client_calls_per_s,
+                  .max_client_calls = info_.max_client_calls,
+                  .max_held_bytes = info_.max_held_bytes,
+                  .max_client_bytes = info_.max_client_bytes,
+                  .queue_timeout_s = info_.queue_timeout_s,
+                  .read_timeout_s = info_.read_timeout_s,
+                  .session_idle_s = info_.session_idle_s,
+                  .connection_age_s = info_.connection_age_s};
   informed_ = true;
 }
 
@@ -156,38 +176,31 @@ void AnswerContent::SetRecord(std::unique_ptr<RecordStructs> record) {
   record_ = std::move(record);
 }
 
-void AnswerContent::SetSolution(const CallTimes& times, bool warm_started,
-                                const SolutionMask& mask) {
+void AnswerContent::SetSolution(client::Solution&& solution, bool warm_started) {
   Clear();
+  solution_ = std::move(solution);
   sap_solution& to = solution_struct_;
   to = {};
   to.struct_size = sizeof to;
-  size_t field = 0;
   Tangent::ForEach(
-      [&](const char*, int, OutputPer, auto& array, const auto& values) {
-        if (mask[field++]) array = ArrayOf(values);
-      },
-      to, solution);
-  if (mask[field++]) to.delassus_estimate = ArrayOf(solution.delassus_estimate);
-  if (mask[field++]) to.cost = solution.cost;
-  if (mask[field++]) to.island_of_tree = ArrayOf(solution.island_of_tree);
-  islands_struct_ = {};
-  islands_struct_.struct_size = sizeof islands_struct_;
-  if (mask[field++]) SetIslands();
+      [](const char*, int, OutputPer, auto& array, const auto& values) { array = ArrayOf(values); },
+      to, solution_);
+  to.delassus_estimate = ArrayOf(solution_.delassus_estimate);
+  to.cost = solution_.cost;
+  to.island_of_tree = ArrayOf(solution_.island_of_tree);
+  SetIslands();
   to.islands = &islands_struct_;
-  if (mask[field++]) {
-    to.decode_s = times.decode_s;
-    to.queue_s = times.queue_s;
-    to.islands_s = solution.times.islands_s;
-    to.solve_s = solution.times.solve_s;
-    to.encode_s = times.encode_s;
-  }
+  to.decode_s = solution_.timings.decode_s;
+  to.queue_s = solution_.timings.queue_s;
+  to.islands_s = solution_.timings.islands_s;
+  to.solve_s = solution_.timings.solve_s;
+  to.encode_s = solution_.timings.encode_s;
   to.warm_started = warm_started;
   solved_ = true;
 }
 
 void AnswerContent::SetIslands() {
-  const size_t count = solution.islands.size();
+  const size_t count = solution_.islands.size();
   status_.resize(count);
   for (auto* array : {&iterations_, &factorizations_, &dofs_, &contacts_, &rows_}) {
     array->resize(count);
@@ -196,14 +209,14 @@ void AnswerContent::SetIslands() {
        {&momentum_residual_, &optimality_gap_bound_, &solve_time_s_, &cost_, &sag_, &creep_}) {
     array->resize(count);
   }
-  const bool with_coulomb = HasCoulombReports(solution.islands);
+  const bool with_coulomb = HasCoulombReports(solution_.islands);
   coulomb_rounds_.resize(with_coulomb ? count : 0);
   coulomb_defect_.resize(with_coulomb ? count : 0);
-  const bool with_rest = HasRestReports(solution.islands);
+  const bool with_rest = HasRestReports(solution_.islands);
   rest_drift_.resize(with_rest ? count : 0);
   swept_.clear();
   for (size_t i = 0; i < count; ++i) {
-    const IslandReport& island = solution.islands[i];
+    const IslandReport& island = solution_.islands[i];
     if (island.swept) swept_.push_back(static_cast<uint32_t>(i));
     status_[i] = NumberOf(island.status);
     iterations_[i] = static_cast<uint32_t>(island.iterations);
@@ -241,28 +254,23 @@ void AnswerContent::SetIslands() {
                      .creep = ArrayOf(creep_)};
 }
 
-void AnswerContent::SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,
+void AnswerContent::SetDerivatives(client::Derivatives&& derivatives,
                                    const InputSelection& wanted) {
+  SetSolution(std::move(derivatives.solution));
+  derivatives_ = std::move(derivatives);
   gradients_.clear();
-  for (size_t i = 0; i < derivatives.gradients.size(); ++i) {
-    GradientStructs& structs = *gradients_.emplace_back(std::make_unique<GradientStructs>());
-    GradientToInputs(view, problem, i, &derivatives, &structs.inputs.arrays);
-    Gradient gradient = std::move(derivatives.gradients[i]);  // freed once it is converted
-    if (wanted.applied_impulse()) structs.applied_impulse = std::move(gradient.applied_impulse);
-    if (wanted.delassus_estimate()) structs.delassus_estimate = std::move(gradient.problem.w);
-  }
-  SetDerivatives(wanted);
-}
-
-void AnswerContent::SetDerivatives(const InputSelection& wanted) {
   gradient_list_.clear();
-  for (const auto& gradient : gradients_) {
-    PointAtWanted(wanted, gradient.get());
-    gradient_list_.push_back(&gradient->gradient);
+  for (client::Gradient& gradient : derivatives_.gradients) {
+    GradientStructs& structs = *gradients_.emplace_back(std::make_unique<GradientStructs>());
+    structs.inputs.arrays = std::move(gradient.problem);
+    structs.applied_impulse = std::move(gradient.applied_impulse);
+    structs.delassus_estimate = std::move(gradient.delassus_estimate);
+    PointAtWanted(wanted, &structs);
+    gradient_list_.push_back(&structs.gradient);
   }
   SetTangents();
   adjoint_status_.clear();
-  for (const AdjointStatus status : derivatives.adjoint_status) {
+  for (const AdjointStatus status : derivatives_.adjoint_status) {
     adjoint_status_.push_back(NumberOf(status));
   }
   derivatives_struct_ = {.struct_size = sizeof derivatives_struct_,
@@ -270,7 +278,7 @@ void AnswerContent::SetDerivatives(const InputSelection& wanted) {
                          .gradients = gradient_list_.data(),
                          .num_tangents = static_cast<int64_t>(tangent_list_.size()),
                          .tangents = tangent_list_.data(),
-                         .kink_margin = ArrayOf(derivatives.kink_margin),
+                         .kink_margin = ArrayOf(derivatives_.kink_margin),
                          .adjoint_status = ArrayOf(adjoint_status_)};
   differentiated_ = true;
 }
@@ -278,7 +286,7 @@ void AnswerContent::SetDerivatives(const InputSelection& wanted) {
 void AnswerContent::SetTangents() {
   tangents_.clear();
   tangent_list_.clear();
-  for (const Tangent& tangent : derivatives.tangents) {
+  for (const Tangent& tangent : derivatives_.tangents) {
     sap_tangent& to = tangents_.emplace_back();
     to.struct_size = sizeof to;
     Tangent::ForEach([](const char*, int, OutputPer, auto& array,

@@ -11,21 +11,12 @@
 #include "client/c/call.h"
 #include "client/c/problem_structs.h"
 #include "client/c/sap_islands.h"
+#include "client/cpp/outcomes.h"
+#include "client/cpp/server_info.h"
 #include "solver/island_forecast.h"
-#include "solver/problem/contact_solution.h"
-#include "solver/problem/derivatives.h"
-#include "solver/problem/input_differential.h"
 #include "solver/problem/input_selection.h"
-#include "solver/problem/solution_mask.h"
 
 namespace sap::c {
-
-// Times of a solve that are not those of the solver.
-struct CallTimes {
-  double decode_s{0};
-  double queue_s{0};
-  double encode_s{0};
-};
 
 // One gradient: its inputs in the shape of a problem.
 struct GradientStructs {
@@ -52,34 +43,21 @@ struct RecordStructs {
   sap_record record;
 };
 
-struct InfoTexts {
-  std::string version, instruction_set, boot_id;
-};
-
 class AnswerContent {
  public:
-  // Arrays of the solver, to be filled before Set*.
-  ContactSolution solution;
-  Derivatives derivatives;
-  IslandForecast forecast;
-
   AnswerContent() { Clear(); }
   AnswerContent(const AnswerContent&) = delete;
   AnswerContent& operator=(const AnswerContent&) = delete;
 
   // Each begins again.
   void Clear();
-  void SetError(CallError error);
+  void SetError(Error error);
   void SetOutOfMemory();  // allocates nothing
-  void SetForecast();
-  void SetInfo(InfoTexts texts, const sap_server_info& numbers);
-  // Only the fields of the mask.
-  void SetSolution(const CallTimes& times, bool warm_started, const SolutionMask& mask);
-  // Both after SetSolution. The gradients of the solver, of the problem that was differentiated;
-  // or those that are in gradients().
-  void SetDerivatives(const ContactProblemView& view, const ContactProblem& problem,
-                      const InputSelection& wanted);
-  void SetDerivatives(const InputSelection& wanted);
+  void SetForecast(IslandForecast forecast);
+  void SetInfo(client::ServerInfo info);
+  void SetSolution(client::Solution&& solution, bool warm_started = false);
+  // The wanted inputs, and the solution.
+  void SetDerivatives(client::Derivatives&& derivatives, const InputSelection& wanted);
 
   void SetProblem(OwnedContactProblem problem, const GivenRegularization& given);
   void SetBytes(std::string bytes);
@@ -89,8 +67,6 @@ class AnswerContent {
   // Outlives Set*.
   void set_step_id(uint64_t step_id) { step_id_ = step_id; }
   uint64_t step_id() const { return step_id_; }
-
-  std::vector<std::unique_ptr<GradientStructs>>* gradients() { return &gradients_; }
 
   const sap_error* error() const { return &error_struct_; }
   const sap_solution* solution_struct() const { return solved_ ? &solution_struct_ : nullptr; }
@@ -109,11 +85,12 @@ class AnswerContent {
   void SetIslands();
   void SetTangents();
 
-  CallError error_;
+  Error error_;
   sap_error error_struct_{};
   uint64_t step_id_{0};
 
   bool solved_{false};
+  client::Solution solution_;
   sap_solution solution_struct_{};
   sap_island_reports islands_struct_{};
   std::vector<int32_t> status_;
@@ -122,10 +99,11 @@ class AnswerContent {
   std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
   std::vector<double> coulomb_defect_, rest_drift_, sag_, creep_;
   bool forecast_found_{false};
+  IslandForecast forecast_;
   sap_forecast forecast_struct_{};
 
   bool informed_{false};
-  InfoTexts info_texts_;
+  client::ServerInfo info_;
   sap_server_info info_struct_{};
 
   std::unique_ptr<ProblemStructs> problem_;
@@ -133,6 +111,7 @@ class AnswerContent {
   std::string bytes_;
 
   bool differentiated_{false};
+  client::Derivatives derivatives_;  // without solution and gradients, which are above and below
   sap_derivatives derivatives_struct_{};
   std::vector<std::unique_ptr<GradientStructs>> gradients_;
   std::vector<const sap_gradient*> gradient_list_;
@@ -143,7 +122,6 @@ class AnswerContent {
 
 }  // namespace sap::c
 
-// Its content can be swapped with that of a step.
 struct sap_answer {
   std::unique_ptr<sap::c::AnswerContent> content = std::make_unique<sap::c::AnswerContent>();
 
@@ -157,6 +135,13 @@ struct sap_answer {
 };
 
 namespace sap::c {
+
+// Puts an outcome into the content, or returns its error.
+inline Status Put(client::SolveOutcome&& outcome, bool warm_started, AnswerContent* content) {
+  if (!outcome) return tl::unexpected(std::move(outcome.error()));
+  content->SetSolution(*std::move(outcome), warm_started);
+  return {};
+}
 
 // The content of an answer; of null: an error that says so.
 const AnswerContent& ContentOf(const sap_answer* answer);

@@ -5,17 +5,17 @@
 
 namespace sap::c {
 
-RunningBatch::RunningBatch(std::shared_ptr<Backend> backend,
+RunningBatch::RunningBatch(std::shared_ptr<Connection> client,
                            std::span<const sap_problem* const> problems, const sap_options* options,
                            const CallSettings& call, std::span<sap_answer* const> answers)
-    : backend_(std::move(backend)),
+    : client_(std::move(client)),
       problems_(problems),
       options_(options),
       answers_(answers),
       call_(call),
       complete_(problems.size()) {
   ended_.reserve(problems.size());
-  call_.limits.cancelled = &cancelled_;
+  call_.options.cancelled = &cancelled_;
 }
 
 void RunningBatch::Put(int index) {
@@ -38,7 +38,7 @@ void RunningBatch::Run() {
   };
   try {
     const auto put = [this](int index) { Put(index); };
-    const Status status = backend_->SolveBatch(problems_, options_, call_, answers_, put);
+    const Status status = client_->StreamBatch(problems_, options_, call_, answers_, put);
     if (!status) {
       fail_others([&](AnswerContent* content) { content->SetError(status.error()); });
     }

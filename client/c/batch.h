@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "client/c/backend.h"
+#include "client/c/connection.h"
 #include "solver/parallel/forked_threads.h"
 
 namespace sap::c {
@@ -15,7 +15,7 @@ namespace sap::c {
 class RunningBatch {
  public:
   // The lists are valid until the batch has ended.
-  RunningBatch(std::shared_ptr<Backend> backend, std::span<const sap_problem* const> problems,
+  RunningBatch(std::shared_ptr<Connection> client, std::span<const sap_problem* const> problems,
                const sap_options* options, const CallSettings& call,
                std::span<sap_answer* const> answers);
 
@@ -31,7 +31,7 @@ class RunningBatch {
   void Put(int index);
 
   const int generation_{ForkGeneration()};
-  const std::shared_ptr<Backend> backend_;
+  const std::shared_ptr<Connection> client_;
   const std::span<const sap_problem* const> problems_;
   const sap_options* const options_;
   const std::span<sap_answer* const> answers_;

@@ -2,15 +2,18 @@
 // has ended.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "client/c/sap_islands.h"
+#include "client/cpp/backend/call_types.h"
+#include "client/cpp/session.h"
 #include "solver/engine/engine_error.h"
-#include "solver/engine/time_limit.h"
 
 struct sap_stop {
   std::atomic<bool> requested{false};
@@ -18,55 +21,37 @@ struct sap_stop {
 
 namespace sap::c {
 
+using Clock = std::chrono::steady_clock;
 using Wait = std::optional<std::chrono::nanoseconds>;  // empty: without end
 
-// As sap_error.
-struct CallError {
-  int32_t kind{SAP_INTERNAL};
-  std::string message{};
-  std::string field{};
-  std::string reason{};
-  std::string request_id{};
-  std::string server{};
-  double retry_after_s{0};
-  int32_t lost_attempts{0};
-};
+using client::Error;
+using client::Status;
 
-using Status = tl::expected<void, CallError>;
-
-inline tl::unexpected<CallError> Fail(int32_t kind, std::string message, std::string field = "") {
-  return tl::unexpected(CallError{kind, std::move(message), std::move(field)});
+// `kind` as in sap_error.
+inline tl::unexpected<Error> Fail(int32_t kind, std::string message, std::string field = "") {
+  return tl::unexpected(Error{client::FromCode(kind), std::move(message), std::move(field)});
 }
 
-inline tl::unexpected<CallError> Fail(EngineError error) {
-  return tl::unexpected(CallError{static_cast<int32_t>(error.code), std::move(error.message),
-                                  std::move(error.field), std::move(error.reason)});
+inline tl::unexpected<Error> Fail(const ProblemError& error) {
+  return client::FromEngine(RefuseField(error).value());
 }
 
-inline tl::unexpected<CallError> Fail(const ProblemError& error) {
-  return Fail(RefuseField(error).value());
-}
-
-inline Status StatusOf(EngineStatus status) {
-  if (status) return {};
-  return Fail(std::move(status.error()));
-}
-
-// A sap_call. The texts are those of the caller.
+// A sap_call.
 struct CallSettings {
-  CallLimits limits;  // from the beginning of the call
-  Wait deadline;      // as it was given
-  int servers{1};     // of sap_solve
-  bool background{false};
+  client::CallOptions options;  // its stop flag and its names
+  Clock::time_point until{Clock::time_point::max()};
+  int servers{1};                  // of sap_solve
+  client::SessionOptions session;  // `background` is that of every call, the others of sessions
   sap_callback done{nullptr};
   void* context{nullptr};
-  const char* request_id{""};
-  const char* traceparent{""};
   int32_t* kind{nullptr};  // of a call in the background
-  // For sessions only.
-  Wait reconnect_within;
-  std::optional<bool> low_latency;
-  bool opens_later{false};
+
+  bool has_deadline() const { return until != Clock::time_point::max(); }
+  // Time until the deadline. A call that begins after it has hardly any.
+  client::Timeout left() const {
+    if (!has_deadline()) return std::nullopt;
+    return std::max<std::chrono::nanoseconds>(until - Clock::now(), std::chrono::nanoseconds(1));
+  }
 };
 
 }  // namespace sap::c

@@ -11,6 +11,8 @@
 
 namespace sap::c {
 
+bool HasTransport();
+
 Status FormatProblem(const sap_problem* problem, int32_t format, AnswerContent* answer);
 Status FormatSolution(const sap_solution* solution, int32_t format, AnswerContent* answer);
 Status ParseProblem(const std::string& bytes, int32_t format, AnswerContent* answer);
@@ -27,7 +29,7 @@ class Recording {
 };
 
 enum class RecordingUse : uint8_t { kRead, kWrite };
-tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::string& path,
-                                                                  RecordingUse use);
+tl::expected<std::unique_ptr<Recording>, Error> OpenRecording(const std::string& path,
+                                                              RecordingUse use);
 
 }  // namespace sap::c

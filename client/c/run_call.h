@@ -16,7 +16,7 @@ int32_t Finish(const Work& work, std::span<sap_answer* const> answers) noexcept 
     const Status status = work();
     if (status) return SAP_OK;
     for (sap_answer* answer : answers) answer->content->SetError(status.error());
-    return status.error().kind;
+    return static_cast<int32_t>(status.error().code);
   } catch (...) {
     // Only the standard library throws, when memory runs out: nothing is allocated here.
     for (sap_answer* answer : answers) answer->content->SetOutOfMemory();

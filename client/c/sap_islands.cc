@@ -5,22 +5,24 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "client/c/backend.h"
 #include "client/c/background.h"
 #include "client/c/batch.h"
+#include "client/c/connection.h"
+#include "client/c/files.h"
 #include "client/c/run_call.h"
 #include "client/c/session.h"
 #include "client/c/struct_reader.h"
+#include "client/cpp/backend/backend.h"
 #include "solver/build_info.h"
 
 struct sap_client {
-  std::shared_ptr<sap::c::Backend> backend;
+  std::shared_ptr<sap::c::Connection> connection;
 };
 
 namespace {
@@ -48,6 +50,12 @@ sap::c::Wait WaitOf(const double* wait_s) {
   if (wait_s == nullptr || !(*wait_s < kLongest_s)) return std::nullopt;
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
       std::chrono::duration<double>(std::max(*wait_s, 0.0)));
+}
+
+sap::client::WaitLimit Until(const double* wait_s) {
+  sap::client::WaitLimit limit;
+  if (const auto wait = WaitOf(wait_s)) limit.until = sap::c::Clock::now() + *wait;
+  return limit;
 }
 
 // Runs `work(call)` in the background.
@@ -79,7 +87,7 @@ int32_t Run(const sap_call* given, Answers answers, Where where, const Work& wor
   const auto run = [&]() -> Status {
     const auto call = sap::c::ReadCall(given);
     if (!call) return tl::unexpected(call.error());
-    if (!call->background || where == Where::kHereWithBackground) return work(*call);
+    if (!call->session.background || where == Where::kHereWithBackground) return work(*call);
     if (where == Where::kAnywhere) return Begin(*call, answers, work);
     return Fail(SAP_INVALID_ARGUMENT, "call.background must be 0 for this function",
                 "call.background");
@@ -87,11 +95,11 @@ int32_t Run(const sap_call* given, Answers answers, Where where, const Work& wor
   return sap::c::RunHere(answers, run);
 }
 
-using BackendPointer = std::shared_ptr<sap::c::Backend>;
-const BackendPointer& BackendOf(const sap_client& client) { return client.backend; }
-const BackendPointer& BackendOf(const sap_session& session) { return session.client; }
+using ConnectionPointer = std::shared_ptr<sap::c::Connection>;
+const ConnectionPointer& ConnectionOf(const sap_client& client) { return client.connection; }
+const ConnectionPointer& ConnectionOf(const sap_session& session) { return session.client; }
 
-// Runs `work(backend, call)` on a client or a session. A client may be freed meanwhile.
+// Runs `work(connection, call)` on a client or a session. A client may be freed meanwhile.
 template <typename Object, typename Work>
 int32_t RunOn(Object* object, const sap_call* given, Answers answers, const Work& work,
               Where where = Where::kAnywhere) noexcept {
@@ -103,14 +111,14 @@ int32_t RunOn(Object* object, const sap_call* given, Answers answers, const Work
                [&](const CallSettings&) { return Status(Fail(kind, message)); });
   };
   if (object == nullptr) return refused(SAP_INVALID_ARGUMENT, "the client or session is NULL");
-  const BackendPointer backend = BackendOf(*object);
-  if (!backend->of_this_process()) {
+  const ConnectionPointer connection = ConnectionOf(*object);
+  if (!connection->of_this_process()) {
     return refused(SAP_FAILED_PRECONDITION,
                    "the client was opened before fork(); a child can use clients of \"embedded:\" "
                    "only: start processes by spawn, or connect in the child alone");
   }
   return Run(given, answers, where,
-             [backend, work](const CallSettings& call) { return work(backend, call); });
+             [connection, work](const CallSettings& call) { return work(connection, call); });
 }
 
 template <typename Work>
@@ -121,9 +129,9 @@ int32_t RunBatch(sap_client* client, int64_t count, const void* const* inputs, c
   const Answers list(answers, static_cast<size_t>(std::max(count, int64_t{0})));
   return RunOn(
       client, call, list,
-      [=](const BackendPointer& backend, const CallSettings& settings) -> Status {
+      [=](const ConnectionPointer& connection, const CallSettings& settings) -> Status {
         if (Status valid = sap::c::CheckBatch(count, inputs, field, answers); !valid) return valid;
-        return work(backend, settings, list);
+        return work(connection, settings, list);
       },
       where);
 }
@@ -139,8 +147,8 @@ int32_t RunStep(sap_session* session, const sap_call* call, sap_answer* answer, 
                 Where where = Where::kAnywhere) noexcept {
   return RunOn(
       session, call, Answers(&answer, 1),
-      [=](const BackendPointer&, const CallSettings& settings) -> Status {
-        if (settings.deadline) {
+      [=](const ConnectionPointer&, const CallSettings& settings) -> Status {
+        if (settings.has_deadline()) {
           return Fail(SAP_INVALID_ARGUMENT,
                       "call.deadline is that of the session; give a step a time budget",
                       "call.deadline");
@@ -221,40 +229,41 @@ int32_t sap_connect(const char* address, const sap_connect_options* options, con
              [=](const CallSettings& settings) -> Status {
                if (address == nullptr)
                  return Fail(SAP_INVALID_ARGUMENT, "address is NULL", "address");
-               const auto given = sap::c::ReadConnectOptions(options);
+               auto given = sap::c::ReadConnectOptions(options);
                if (!given) return Fail(given.error());
-               auto made = std::make_unique<sap_client>();
-               auto backend = std::strcmp(address, "embedded:") == 0
-                                  ? sap::c::ConnectInProcess(given->threads)
-                                  : sap::c::ConnectRemote(address, *given, settings);
+               given->cancelled = settings.options.cancelled;
+               auto backend = sap::client::Connect(address, *given);
                if (!backend) return tl::unexpected(std::move(backend.error()));
-               made->backend = std::move(*backend);
+               auto made = std::make_unique<sap_client>();
+               made->connection = std::make_shared<sap::c::Connection>(std::move(*backend));
                *client = made.release();
                return {};
              });
 }
 
 void sap_client_free(sap_client* client) {
-  if (client != nullptr && client->backend->of_this_process()) delete client;
+  if (client != nullptr && client->connection->of_this_process()) delete client;
 }
 
 int32_t sap_info(sap_client* client, const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
-    return backend->Info(settings, answer->content.get());
-  });
+  return RunOn(client, call, Answers(&answer, 1),
+               [=](const auto& connection, const auto& settings) {
+                 return connection->Info(settings, answer->content.get());
+               });
 }
 
 int32_t sap_health(sap_client* client, const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
-    return backend->Health(settings);
-  });
+  return RunOn(
+      client, call, Answers(&answer, 1),
+      [=](const auto& connection, const auto& settings) { return connection->Health(settings); });
 }
 
 int32_t sap_solve(sap_client* client, const sap_problem* problem, const sap_options* options,
                   const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
-    return backend->Solve(problem, options, settings, answer->content.get());
-  });
+  return RunOn(client, call, Answers(&answer, 1),
+               [=](const auto& connection, const auto& settings) {
+                 return connection->Solve(problem, options, settings, answer->content.get());
+               });
 }
 
 int32_t sap_solve_batch(sap_client* client, int64_t count, const sap_problem* const* problems,
@@ -262,9 +271,8 @@ int32_t sap_solve_batch(sap_client* client, int64_t count, const sap_problem* co
                         sap_answer* const* answers) {
   const auto* inputs = reinterpret_cast<const void* const*>(problems);
   return RunBatch(client, count, inputs, "problems", call, answers,
-                  [=](const auto& backend, const CallSettings& settings, Answers list) {
-                    return backend->SolveBatch(List(problems, count), options, settings, list,
-                                               nullptr);
+                  [=](const auto& connection, const CallSettings& settings, Answers list) {
+                    return connection->SolveBatch(List(problems, count), options, settings, list);
                   });
 }
 
@@ -274,14 +282,14 @@ int32_t sap_batch_begin(sap_client* client, int64_t count, const sap_problem* co
   if (batch == nullptr) return SAP_INVALID_ARGUMENT;
   *batch = nullptr;
   const auto* inputs = reinterpret_cast<const void* const*>(problems);
-  const auto begin = [=](const auto& backend, const auto& settings, Answers list) -> Status {
-    if (settings.limits.cancelled != nullptr) {
+  const auto begin = [=](const auto& connection, const auto& settings, Answers list) -> Status {
+    if (settings.options.cancelled != nullptr) {
       return Fail(SAP_INVALID_ARGUMENT, "call.stop must be NULL: sap_batch_free ends a batch",
                   "call.stop");
     }
     auto begun = std::make_unique<sap_batch>();
-    begun->running = std::make_shared<sap::c::RunningBatch>(backend, List(problems, count), options,
-                                                            settings, list);
+    begun->running = std::make_shared<sap::c::RunningBatch>(connection, List(problems, count),
+                                                            options, settings, list);
     sap::c::RunInBackground([running = begun->running] { running->Run(); });
     *batch = begun.release();
     return {};
@@ -301,16 +309,17 @@ void sap_batch_free(sap_batch* batch) {
 }
 
 int32_t sap_find_islands(sap_client* client, const sap_problem* problem, sap_answer* answer) {
-  return RunOn(client, nullptr, Answers(&answer, 1), [=](const auto& backend, const auto&) {
-    return backend->FindIslands(problem, answer->content.get());
+  return RunOn(client, nullptr, Answers(&answer, 1), [=](const auto& connection, const auto&) {
+    return connection->FindIslands(problem, answer->content.get());
   });
 }
 
 int32_t sap_differentiate(sap_client* client, const sap_differentiation* request,
                           const sap_call* call, sap_answer* answer) {
-  return RunOn(client, call, Answers(&answer, 1), [=](const auto& backend, const auto& settings) {
-    return backend->Differentiate(request, settings, answer->content.get());
-  });
+  return RunOn(client, call, Answers(&answer, 1),
+               [=](const auto& connection, const auto& settings) {
+                 return connection->Differentiate(request, settings, answer->content.get());
+               });
 }
 
 int32_t sap_differentiate_batch(sap_client* client, int64_t count,
@@ -319,9 +328,9 @@ int32_t sap_differentiate_batch(sap_client* client, int64_t count,
                                 sap_answer* const* answers) {
   const auto* inputs = reinterpret_cast<const void* const*>(requests);
   return RunBatch(client, count, inputs, "requests", call, answers,
-                  [=](const auto& backend, const CallSettings& settings, Answers list) {
-                    return backend->DifferentiateBatch(List(requests, count), time_budget_s,
-                                                       settings, list);
+                  [=](const auto& connection, const CallSettings& settings, Answers list) {
+                    return connection->DifferentiateBatch(List(requests, count), time_budget_s,
+                                                          settings, list);
                   });
 }
 
@@ -329,10 +338,10 @@ int32_t sap_session_open(sap_client* client, const sap_options* options, const s
                          sap_session** session, sap_answer* answer) {
   if (session == nullptr) return SAP_INVALID_ARGUMENT;
   *session = nullptr;
-  const auto open = [=](const auto& backend, const CallSettings& settings) -> Status {
-    auto opened = backend->OpenSession(options, settings);
+  const auto open = [=](const auto& connection, const CallSettings& settings) -> Status {
+    auto opened = connection->OpenSession(options, settings);
     if (!opened) return tl::unexpected(std::move(opened.error()));
-    *session = std::make_unique<sap_session>(backend, std::move(*opened)).release();
+    *session = std::make_unique<sap_session>(connection, std::move(*opened)).release();
     return {};
   };
   return RunOn(client, call, Answers(&answer, 1), open, Where::kHereWithBackground);
@@ -345,68 +354,67 @@ void sap_session_free(sap_session* session) {
 int32_t sap_session_step(sap_session* session, const sap_problem* problem,
                          const sap_options* options, const sap_call* call, sap_answer* answer) {
   return RunStep(session, call, answer, [=](const CallSettings& settings) {
-    return session->backend->Step(problem, options, settings, answer->content.get());
+    return session->Step(problem, options, settings, answer->content.get());
   });
 }
 
 int32_t sap_session_send(sap_session* session, const sap_problem* problem,
                          const sap_options* options, const sap_call* call, sap_answer* answer) {
   return RunStep(session, call, answer, [=](const CallSettings& settings) {
-    return session->backend->Send(problem, options, settings, answer->content.get());
+    return session->Send(problem, options, settings, answer->content.get());
   });
 }
 
 int32_t sap_session_await_open(sap_session* session, const double* wait_s) {
-  return session == nullptr || session->backend->AwaitOpen(WaitOf(wait_s));
+  return session == nullptr || session->steps.AwaitOpen(Until(wait_s));
 }
 
 int32_t sap_session_await_outcome(sap_session* session, const double* wait_s) {
-  return session == nullptr || session->backend->AwaitOutcome(WaitOf(wait_s));
+  return session == nullptr || session->steps.AwaitOutcome(Until(wait_s));
 }
 
 int32_t sap_session_await_room(sap_session* session, const double* wait_s) {
-  return session == nullptr || session->backend->AwaitRoom(WaitOf(wait_s));
+  return session == nullptr || session->steps.AwaitRoom(Until(wait_s));
 }
 
 int32_t sap_session_take(sap_session* session, const sap_call* call, sap_answer* answer) {
-  const int32_t kind = RunStep(
+  return RunStep(
       session, call, answer,
-      [=](const CallSettings& settings) -> Status {
-        return session->backend->Take(settings, &answer->content);
-      },
+      [=](const CallSettings& settings) { return session->Take(settings, answer->content.get()); },
       Where::kHere);
-  return kind == SAP_OK ? answer->content->error()->kind : kind;
 }
 
 int32_t sap_session_notify(sap_session* session, sap_callback changed, void* context,
                            sap_answer* answer) {
-  return RunStep(session, nullptr, answer,
-                 [=](const CallSettings&) { return session->backend->Notify(changed, context); });
+  return RunStep(session, nullptr, answer, [=](const CallSettings&) -> Status {
+    session->steps.Notify(changed == nullptr ? std::function<void()>() : [=] { changed(context); });
+    return {};
+  });
 }
 
 int32_t sap_session_withdraw(sap_session* session, uint64_t step_id, sap_answer* answer) {
   return RunStep(session, nullptr, answer,
-                 [=](const CallSettings&) { return session->backend->Withdraw(step_id); });
+                 [=](const CallSettings&) { return session->steps.Withdraw(step_id); });
 }
 
 int32_t sap_session_reset(sap_session* session, sap_answer* answer) {
   return RunStep(session, nullptr, answer,
-                 [=](const CallSettings&) { return session->backend->Reset(); });
+                 [=](const CallSettings&) { return session->steps.Reset(); });
 }
 
 int32_t sap_session_close(sap_session* session, const sap_call* call, sap_answer* answer) {
   return RunStep(session, call, answer,
-                 [=](const CallSettings& settings) { return session->backend->Close(settings); });
+                 [=](const CallSettings&) { return session->steps.Close(); });
 }
 
 int32_t sap_session_in_flight(const sap_session* session) {
-  return session == nullptr ? 0 : session->backend->in_flight();
+  return session == nullptr ? 0 : session->steps.in_flight();
 }
 
 int32_t sap_session_draining(const sap_session* session) {
-  return session != nullptr && session->backend->draining();
+  return session != nullptr && session->steps.draining();
 }
 
 int32_t sap_session_is_open(const sap_session* session) {
-  return session != nullptr && session->backend->open();
+  return session != nullptr && session->steps.open();
 }

@@ -1,18 +1,27 @@
-// A session of the C interface: its backend, and that one call at a time uses it.
+// A session of the C interface: the session of client/cpp, and that one call at a time uses it.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <utility>
 
-#include "client/c/backend.h"
+#include "client/c/connection.h"
+#include "client/cpp/session.h"
 
+// Each call fills the answer unless it returns an error.
 struct sap_session {
-  sap_session(std::shared_ptr<sap::c::Backend> of, std::unique_ptr<sap::c::SessionBackend> steps)
-      : client(std::move(of)), backend(std::move(steps)) {}
+  sap_session(std::shared_ptr<sap::c::Connection> of, sap::client::Session opened)
+      : client(std::move(of)), steps(std::move(opened)) {}
 
-  const std::shared_ptr<sap::c::Backend> client;
-  std::unique_ptr<sap::c::SessionBackend> backend;
+  sap::c::Status Step(const sap_problem* problem, const sap_options* options,
+                      const sap::c::CallSettings& call, sap::c::AnswerContent* answer);
+  // Sets the number of the step alone.
+  sap::c::Status Send(const sap_problem* problem, const sap_options* options,
+                      const sap::c::CallSettings& call, sap::c::AnswerContent* answer);
+  sap::c::Status Take(const sap::c::CallSettings& call, sap::c::AnswerContent* answer);
+
+  const std::shared_ptr<sap::c::Connection> client;
+  sap::client::Session steps;
 
   // Runs a call unless another thread is in one.
   template <typename Call>

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "solver/problem/input_checker.h"
+#include "solver/problem/solution_mask.h"
 
 namespace sap::c {
 namespace {
@@ -281,10 +282,10 @@ Read<sap_rest> TakeRest(const sap_rest* rest) {
   return reader.Result(reader.Take(rest, "options.rest."));
 }
 
-Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance) {
+Read<client::SolveOptions> ReadOptions(const sap_options* options, double default_tolerance) {
   const auto taken = TakeOptions(options);
   if (!taken) return tl::unexpected(taken.error());
-  GivenOptions given;
+  client::SolveOptions given;
   given.solver.relative_tolerance = default_tolerance;
   SetIfGiven(taken->relative_tolerance, &given.solver.relative_tolerance);
   SetIfGiven(taken->absolute_speed_tolerance, &given.solver.absolute_speed_tolerance);
@@ -327,19 +328,18 @@ Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolera
   const auto names =
       ReadList(taken->response_mask, taken->num_response_mask, "options.response_mask");
   if (!names) return tl::unexpected(names.error());
+  given.response_mask.assign(names->begin(), names->end());
   const std::vector<std::string_view> mask_names(names->begin(), names->end());
-  const auto mask = ReadMask(mask_names);
-  if (!mask) return tl::unexpected(mask.error());
-  given.mask = *mask;
+  if (const auto mask = ReadMask(mask_names); !mask) return tl::unexpected(mask.error());
   if (taken->priority < 0 || taken->priority > SAP_PRIORITY_HIGH) {
     return Refuse("options.priority",
                   "is " + std::to_string(taken->priority) + "; this version knows 0, 1 and 2");
   }
-  given.high_priority = taken->priority == SAP_PRIORITY_HIGH;
+  if (taken->priority == SAP_PRIORITY_HIGH) given.priority = client::Priority::kHigh;
   return given;
 }
 
-tl::expected<CallSettings, CallError> ReadCall(const sap_call* call) {
+tl::expected<CallSettings, Error> ReadCall(const sap_call* call) {
   StructReader reader;
   const auto taken = reader.Result(reader.Take(call, "call."));
   if (!taken) return Fail(taken.error());
@@ -349,38 +349,63 @@ tl::expected<CallSettings, CallError> ReadCall(const sap_call* call) {
     if (seconds <= 0) return Fail(SAP_DEADLINE_EXCEEDED, "the deadline of the call has passed");
     const auto deadline = ReadTimeBudget(seconds, "call.deadline");
     if (!deadline) return Fail(deadline.error());
-    settings.deadline = *deadline;
-    settings.limits.deadline = settings.limits.arrival + *deadline;
+    settings.until = Clock::now() + *deadline;
   }
-  if (taken->stop != nullptr) settings.limits.cancelled = &taken->stop->requested;
+  if (taken->stop != nullptr) settings.options.cancelled = &taken->stop->requested;
   if (taken->servers < SAP_SERVERS_OF_ADDRESS) {
     return Fail(SAP_INVALID_ARGUMENT,
                 "call.servers is " + std::to_string(taken->servers) + "; it must be >= -1",
                 "call.servers");
   }
-  if (taken->servers != 0) settings.servers = taken->servers;
-  settings.background = taken->background != 0;
+  if (taken->servers != 0) {
+    settings.servers =
+        taken->servers == SAP_SERVERS_OF_ADDRESS ? client::kServersOfAddress : taken->servers;
+  }
   settings.done = taken->done;
   settings.context = taken->context;
-  if (taken->request_id != nullptr) settings.request_id = taken->request_id;
-  if (taken->traceparent != nullptr) settings.traceparent = taken->traceparent;
+  if (taken->request_id != nullptr) settings.options.request_id = taken->request_id;
+  if (taken->traceparent != nullptr) settings.options.traceparent = taken->traceparent;
   settings.kind = taken->kind;
   const auto reconnect_within = ReadTime(taken->reconnect_within_s, "call.reconnect_within");
   if (!reconnect_within) return Fail(reconnect_within.error());
-  settings.reconnect_within = *reconnect_within;
-  if (taken->low_latency != nullptr) settings.low_latency = *taken->low_latency != 0;
-  settings.opens_later = taken->opens_later != 0;
+  settings.session = {.reconnect_within = *reconnect_within,
+                      .background = taken->background != 0,
+                      .opens_later = taken->opens_later != 0};
+  if (taken->low_latency != nullptr) settings.session.low_latency = *taken->low_latency != 0;
   return settings;
 }
 
-Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options) {
+Read<client::ConnectOptions> ReadConnectOptions(const sap_connect_options* options) {
   constexpr int32_t kMostThreads = 1024;
   StructReader reader;
   const sap_connect_options taken = reader.Take(options, "connect_options.");
   if (taken.threads < 0 || taken.threads > kMostThreads) {
     reader.Fail("threads", "is " + std::to_string(taken.threads) + "; it must be in [0, 1024]");
   }
-  return reader.Result(taken);
+  const auto connect_timeout = ReadTime(taken.connect_timeout_s, "connect_timeout");
+  if (!connect_timeout) return tl::unexpected(connect_timeout.error());
+  const auto reconnect_within = ReadTime(taken.reconnect_within_s, "reconnect_within");
+  if (!reconnect_within) return tl::unexpected(reconnect_within.error());
+  // The text, or the path of a file with it.
+  const auto text_or = [](const char* text, const char* file) {
+    return std::string(text != nullptr ? text : file != nullptr ? file : "");
+  };
+  client::ConnectOptions given;
+  if (*connect_timeout) given.connect_timeout = **connect_timeout;
+  if (*reconnect_within) given.reconnect_within = **reconnect_within;
+  given.threads = taken.threads;
+  given.low_latency = taken.low_latency != 0;
+  given.allow_mixed_servers = taken.allow_mixed_servers != 0;
+  given.in_order = taken.in_order != 0;
+  if (taken.scene_connections != 0) given.scene_connections = taken.scene_connections;
+  given.credentials = {.tls = taken.tls != 0,
+                       .server_ca = text_or(taken.server_ca, taken.server_ca_file),
+                       .certificate = text_or(taken.certificate, taken.certificate_file),
+                       .key = text_or(taken.key, taken.key_file),
+                       .server_name = text_or(taken.server_name, nullptr),
+                       .token = text_or(taken.token, nullptr),
+                       .token_file = text_or(taken.token_file, nullptr)};
+  return reader.Result(std::move(given));
 }
 
 Read<GivenSolution> ReadSolution(const sap_solution* solution) {
@@ -436,34 +461,38 @@ Status CheckBatch(int64_t count, const void* const* inputs, const char* field,
   return {};
 }
 
-Read<sap_differentiation> ReadRequest(const sap_differentiation* request) {
+Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation* given) {
   StructReader reader;
-  return reader.Result(reader.Take(request, ""));
-}
-
-Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& request,
-                                               const GivenProblem& problem) {
+  const auto taken = reader.Result(reader.Take(given, ""));
+  if (!taken) return tl::unexpected(taken.error());
+  const sap_differentiation& request = *taken;
+  GivenDifferentiation asked;
+  client::DifferentiateView& view = asked.view;
+  auto options = ReadOptions(request.options, kDerivativeTolerance);
+  if (!options) return tl::unexpected(options.error());
+  view.solve = *std::move(options);
+  const auto problem = ReadProblem(request.problem);
+  if (!problem) return tl::unexpected(problem.error());
+  view.problem = problem->view;
+  view.given = problem->regularization;
   const auto paths = ReadList(request.wanted, request.num_wanted, "wanted");
   if (!paths) return tl::unexpected(paths.error());
+  view.wanted.assign(paths->begin(), paths->end());
   const std::vector<std::string_view> names(paths->begin(), paths->end());
-  const auto wanted = InputSelection::Make(names, problem.view, problem.regularization);
+  auto wanted = InputSelection::Make(names, view.problem, view.given);
   if (!wanted) return tl::unexpected(wanted.error());
+  asked.wanted = *std::move(wanted);
   const auto cotangents = ReadList(request.cotangents, request.num_cotangents, "cotangents");
   if (!cotangents) return tl::unexpected(cotangents.error());
   const auto tangents = ReadList(request.tangents, request.num_tangents, "tangents");
   if (!tangents) return tl::unexpected(tangents.error());
-  StructReader reader;
-  GivenDifferentiation given{
-      .derivatives = {.velocity = reader.Span(request, request.velocity, "", "velocity"),
-                      .hold_delassus = request.hold_delassus != 0,
-                      .wanted = names,
-                      .given = problem.regularization},
-      .wanted = *wanted};
+  view.derivatives.velocity = reader.Span(request, request.velocity, "", "velocity");
+  view.derivatives.hold_delassus = request.hold_delassus != 0;
   for (size_t i = 0; i < cotangents->size(); ++i) {
     StructReader of_one("cotangents[" + std::to_string(i) + "].");
     const auto cotangent = of_one.Result(ReadCotangent((*cotangents)[i], &of_one));
     if (!cotangent) return tl::unexpected(cotangent.error());
-    given.derivatives.cotangents.push_back(*cotangent);
+    view.derivatives.cotangents.push_back(*cotangent);
   }
   for (size_t i = 0; i < tangents->size(); ++i) {
     auto direction = ReadDirection((*tangents)[i]);
@@ -471,9 +500,9 @@ Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& reques
       direction.error().field.insert(0, "tangents[" + std::to_string(i) + "].");
       return tl::unexpected(direction.error());
     }
-    given.derivatives.directions.push_back(*direction);
+    view.derivatives.directions.push_back(*direction);
   }
-  return reader.Result(std::move(given));
+  return reader.Result(std::move(asked));
 }
 
 }  // namespace sap::c

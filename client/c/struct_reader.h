@@ -13,7 +13,9 @@
 #include "client/c/answer.h"
 #include "client/c/call.h"
 #include "client/c/sap_islands.h"
-#include "solver/engine/derivatives_request.h"
+#include "client/cpp/connect_options.h"
+#include "client/cpp/derivatives.h"
+#include "client/cpp/solve_options.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/input_selection.h"
 #include "solver/problem/solver_options.h"
@@ -40,38 +42,27 @@ Read<std::chrono::nanoseconds> ReadTimeBudget(double time_budget_s, const char* 
 // A time to wait, which may be 0; null: none was given.
 Read<Wait> ReadTime(const double* seconds, const char* field);
 
-struct GivenOptions {
-  SolverOptions solver;
-  std::optional<std::chrono::nanoseconds> time_budget;
-  SolutionMask mask = SolutionMask().set();
-  bool high_priority{false};
-};
-
 // The struct in the size that this library knows, unchecked; null: the empty one.
 Read<sap_options> TakeOptions(const sap_options* options);
 Read<sap_coulomb_friction> TakeCoulomb(const sap_coulomb_friction* coulomb);
 Read<sap_rest> TakeRest(const sap_rest* rest);
 
 // Null: the defaults.
-Read<GivenOptions> ReadOptions(const sap_options* options, double default_tolerance);
+Read<client::SolveOptions> ReadOptions(
+    const sap_options* options, double default_tolerance = SolverOptions().relative_tolerance);
 
-// The request for derivatives, except for the problem and the options.
+// A request for derivatives: valid while the arrays of the caller are.
 struct GivenDifferentiation {
-  DerivativesRequest derivatives;
+  client::DifferentiateView view;
   InputSelection wanted;
 };
 
-// The struct in the size that this library knows.
-Read<sap_differentiation> ReadRequest(const sap_differentiation* request);
-
-Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation& request,
-                                               const GivenProblem& problem);
+Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation* request);
 
 // Null: the defaults. Settings whose deadline has passed are an error.
-tl::expected<CallSettings, CallError> ReadCall(const sap_call* call);
+tl::expected<CallSettings, Error> ReadCall(const sap_call* call);
 
-// The struct in the size that this library knows, with its range of threads checked.
-Read<sap_connect_options> ReadConnectOptions(const sap_connect_options* options);
+Read<client::ConnectOptions> ReadConnectOptions(const sap_connect_options* options);
 
 // A solution as given: valid while the arrays of the caller are.
 struct GivenSolution {

@@ -5,13 +5,9 @@
 #include <vector>
 
 #include "client/cpp/backend/backend.h"
-#include "client/cpp/split/divided_session.h"
-#include "client/cpp/split/split_solver.h"
 
 namespace sap::client {
 namespace {
-
-constexpr int kMostSceneConnections = 64;
 
 // The time until the deadline of a call, or an error if it has passed.
 tl::expected<Timeout, Error> CheckDeadline(Timeout deadline) {
@@ -28,16 +24,23 @@ std::vector<ContactProblemView> ViewsOf(std::span<const Problem> problems) {
   return views;
 }
 
+// Passes the outcomes of a batch on; the error of the call itself becomes the outcome of each.
+template <typename Outcome>
+Done<Outcomes<Outcome>> ForEachProblem(size_t count, Done<std::vector<Outcome>> done) {
+  return [count, done = std::move(done)](Outcomes<Outcome> outcomes) {
+    if (!outcomes) return done({count, tl::unexpected(outcomes.error())});
+    done(*std::move(outcomes));
+  };
+}
+
 }  // namespace
 
 // Each call once, for the thread of the caller and for the background.
 class Client::Calls {
  public:
-  Calls(const std::string& address, const ConnectOptions& options, std::unique_ptr<Backend> backend)
-      : backend_(std::move(backend)), split_solver_(address, options) {}
+  explicit Calls(std::unique_ptr<Backend> backend) : backend_(std::move(backend)) {}
 
   Backend* backend() { return backend_.get(); }
-  SplitSolver* split_solver() { return &split_solver_; }
 
   void Solve(const ContactProblemView& problem, const SolveOptions& options, int servers,
              Where where, Done<SolveOutcome> done) {
@@ -48,18 +51,15 @@ class Client::Calls {
           Error{ErrorCode::kInvalidArgument,
                 "servers is " + std::to_string(servers) + "; it must be >= 0", "servers"}));
     }
-    if (!split_solver_.Divides(servers)) {
-      return backend_->Solve(problem, options, *deadline, where, nullptr, std::move(done));
-    }
-    split_solver_.Solve(backend_.get(), problem, options, servers, *deadline, where, nullptr,
-                        std::move(done));
+    backend_->SolveDivided(problem, options, servers, *deadline, where, std::move(done));
   }
 
   void SolveBatch(std::span<const ContactProblemView> problems, const SolveOptions& options,
                   Where where, Done<std::vector<SolveOutcome>> done) {
     const auto deadline = CheckDeadline(options.deadline);
     if (!deadline) return done({problems.size(), tl::unexpected(deadline.error())});
-    backend_->SolveBatch(problems, options, *deadline, where, std::move(done));
+    backend_->SolveBatch(problems, options, *deadline, where,
+                         ForEachProblem(problems.size(), std::move(done)));
   }
 
   void StreamBatch(std::span<const ContactProblemView> problems, const SolveOptions& options,
@@ -79,29 +79,22 @@ class Client::Calls {
                           Where where, Done<std::vector<DerivativesOutcome>> done) {
     const auto deadline = CheckDeadline(limits.deadline);
     if (!deadline) return done({requests.size(), tl::unexpected(deadline.error())});
-    backend_->DifferentiateBatch(requests, limits, *deadline, where, std::move(done));
+    backend_->DifferentiateBatch(requests, limits, *deadline, where,
+                                 ForEachProblem(requests.size(), std::move(done)));
   }
 
  private:
   const std::unique_ptr<Backend> backend_;
-  SplitSolver split_solver_;
 };
 
 tl::expected<Client, Error> Client::Connect(const std::string& address,
                                             const ConnectOptions& options) {
-  if (options.scene_connections < 1 || options.scene_connections > kMostSceneConnections) {
-    return tl::unexpected(
-        Error{ErrorCode::kInvalidArgument,
-              "scene_connections is " + std::to_string(options.scene_connections) +
-                  "; it must be in [1, " + std::to_string(kMostSceneConnections) + "]",
-              "scene_connections"});
-  }
   auto backend = client::Connect(address, options);
   if (!backend) return tl::unexpected(backend.error());
-  return Client(std::make_shared<Calls>(address, options, std::move(*backend)));
+  return Client(std::make_unique<Calls>(std::move(*backend)));
 }
 
-Client::Client(std::shared_ptr<Calls> calls) : calls_(std::move(calls)) {}
+Client::Client(std::unique_ptr<Calls> calls) : calls_(std::move(calls)) {}
 Client::~Client() = default;
 Client::Client(Client&&) noexcept = default;
 Client& Client::operator=(Client&&) noexcept = default;
@@ -193,11 +186,7 @@ tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,
   if (!deadline) return tl::unexpected(deadline.error());
   auto steps = calls_->backend()->OpenSession(options, session_options, *deadline);
   if (!steps) return tl::unexpected(steps.error());
-  SplitSolver* const solver = calls_->split_solver();
-  if (session_options.background || !solver->Divides(1)) return Session(std::move(*steps));
-  return Session(std::make_unique<DividedSession>(std::move(*steps),
-                                                  std::shared_ptr<SplitSolver>(calls_, solver),
-                                                  calls_->backend(), options, *deadline));
+  return Session(std::move(*steps));
 }
 
 tl::expected<ReplayReport, Error> Client::Replay(const std::string& recording) {

@@ -1,8 +1,25 @@
 #include "client/cpp/error.h"
 
 #include <charconv>
+#include <utility>
 
 namespace sap::client {
+namespace {
+
+constexpr std::pair<ErrorCode, const char*> kNames[] = {
+    {ErrorCode::kCancelled, "CANCELLED"},
+    {ErrorCode::kInvalidArgument, "INVALID_ARGUMENT"},
+    {ErrorCode::kDeadlineExceeded, "DEADLINE_EXCEEDED"},
+    {ErrorCode::kPermissionDenied, "PERMISSION_DENIED"},
+    {ErrorCode::kResourceExhausted, "RESOURCE_EXHAUSTED"},
+    {ErrorCode::kFailedPrecondition, "FAILED_PRECONDITION"},
+    {ErrorCode::kAborted, "ABORTED"},
+    {ErrorCode::kUnimplemented, "UNIMPLEMENTED"},
+    {ErrorCode::kInternal, "INTERNAL"},
+    {ErrorCode::kUnavailable, "UNAVAILABLE"},
+    {ErrorCode::kUnauthenticated, "UNAUTHENTICATED"}};
+
+}  // namespace
 
 int64_t FieldIndex(const Error& error) {
   const std::string& field = error.field;
@@ -15,31 +32,17 @@ int64_t FieldIndex(const Error& error) {
 }
 
 const char* Name(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kInvalidArgument:
-      return "INVALID_ARGUMENT";
-    case ErrorCode::kResourceExhausted:
-      return "RESOURCE_EXHAUSTED";
-    case ErrorCode::kUnauthenticated:
-      return "UNAUTHENTICATED";
-    case ErrorCode::kPermissionDenied:
-      return "PERMISSION_DENIED";
-    case ErrorCode::kFailedPrecondition:
-      return "FAILED_PRECONDITION";
-    case ErrorCode::kAborted:
-      return "ABORTED";
-    case ErrorCode::kDeadlineExceeded:
-      return "DEADLINE_EXCEEDED";
-    case ErrorCode::kCancelled:
-      return "CANCELLED";
-    case ErrorCode::kUnavailable:
-      return "UNAVAILABLE";
-    case ErrorCode::kUnimplemented:
-      return "UNIMPLEMENTED";
-    case ErrorCode::kInternal:
-      return "INTERNAL";
+  for (const auto& [known, name] : kNames) {
+    if (known == code) return name;
   }
   return "INTERNAL";
+}
+
+ErrorCode FromCode(int number) {
+  for (const auto& [known, name] : kNames) {
+    if (static_cast<int>(known) == number) return known;
+  }
+  return ErrorCode::kInternal;
 }
 
 }  // namespace sap::client

@@ -7,18 +7,19 @@
 
 namespace sap::client {
 
+// Numbers of google.rpc.Code, as those of sap_error.
 enum class ErrorCode : uint8_t {
-  kInvalidArgument,     // the request breaks a rule of the schema, or a file cannot be read
-  kResourceExhausted,   // a limit of the server is reached: retry later
-  kUnauthenticated,     // the server does not accept the token, or needs one
-  kPermissionDenied,    // this client may not make the call
-  kFailedPrecondition,  // the server cannot do this now
-  kAborted,             // the session was idle for too long
-  kDeadlineExceeded,
-  kCancelled,
-  kUnavailable,    // no connection, or the server is shutting down: retry there or elsewhere
-  kUnimplemented,  // the server does not know this call
-  kInternal,       // a fault of the server or of this library
+  kCancelled = 1,
+  kInvalidArgument = 3,  // the request breaks a rule of the schema, or a file cannot be read
+  kDeadlineExceeded = 4,
+  kPermissionDenied = 7,    // this client may not make the call
+  kResourceExhausted = 8,   // a limit of the server is reached: retry later
+  kFailedPrecondition = 9,  // the server cannot do this now
+  kAborted = 10,            // the session was idle for too long
+  kUnimplemented = 12,      // the server does not know this call
+  kInternal = 13,           // a fault of the server or of this library
+  kUnavailable = 14,      // no connection, or the server is shutting down: retry there or elsewhere
+  kUnauthenticated = 16,  // the server does not accept the token, or needs one
 };
 
 struct Error {
@@ -42,5 +43,8 @@ int64_t FieldIndex(const Error& error);
 
 // "INVALID_ARGUMENT", ...
 const char* Name(ErrorCode code);
+
+// The code of that number; kInternal: there is none.
+ErrorCode FromCode(int number);
 
 }  // namespace sap::client

@@ -7,6 +7,7 @@
 #include "client/cpp/transport/recording_reader.h"
 #include "client/cpp/transport/replay_comparison.h"
 #include "client/cpp/transport/server_identity.h"
+#include "proto/codec/problem_decoder.h"
 #include "sap/v1/recording.pb.h"
 
 namespace sap::client {
@@ -32,14 +33,24 @@ Judgement OutcomeDiffers(const std::string& now, const std::string& recorded) {
   return Differs("the outcome is '" + now + "', recorded as '" + recorded + "'");
 }
 
-// The recorded request without its time budget and its response mask.
-v1::SolveRequest RequestOf(const v1::RecordedSolve& record) {
-  v1::SolveRequest request;
-  if (record.has_problem()) *request.mutable_problem() = record.problem();
-  *request.mutable_options() = record.options();
-  request.mutable_options()->clear_time_budget();
-  request.mutable_options()->clear_response_mask();
-  return request;
+// Solves the recorded problem with these options, but without their time budget and response mask.
+SolveOutcome Solve(const v1::RecordedSolve& record, v1::SolveOptions options, Backend* backend,
+                   BuildPin* pin) {
+  if (!record.has_problem()) {
+    return FromEngine(RefuseField("problem", "is missing; every request needs one").value());
+  }
+  options.clear_time_budget();
+  options.clear_response_mask();
+  const auto settings = DecodeOptions(options, kInProcessLimits);
+  if (!settings) return FromEngine(settings.error());
+  const auto problem = DecodeProblem(record.problem());
+  if (!problem) return FromEngine(problem.error());
+  SolveOptions own;
+  own.solver = settings->solver;
+  if (options.priority() == v1::PRIORITY_HIGH) own.priority = Priority::kHigh;
+  return Await<SolveOutcome>([&](Where where, Done<SolveOutcome> done) {
+    backend->Solve(*problem, own, std::nullopt, where, pin, std::move(done));
+  });
 }
 
 tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Backend* backend,
@@ -49,8 +60,7 @@ tl::expected<Judgement, Error> ReplayFailure(const v1::RecordedSolve& record, Ba
   if (code != ErrorCode::kInvalidArgument) {
     return NotReplayable(std::string("ended with ") + Name(code));
   }
-  v1::SolveResponse response;
-  const auto solved = backend->Solve(RequestOf(record), pin, &response);
+  const SolveOutcome solved = Solve(record, record.options(), backend, pin);
   if (solved) return OutcomeDiffers("a solution", failure.message());
   if (solved.error().code != code) return tl::unexpected(solved.error());
   if (solved.error().message == failure.message() && solved.error().field == failure.field()) {
@@ -63,18 +73,20 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, B
                                               BuildPin* pin) {
   ReplayComparison comparison(record);
   if (!comparison.complete()) return Differs("the recorded solution is not complete");
-  v1::SolveRequest request = RequestOf(record);
+  v1::SolveOptions options = record.options();
   for (const ReplayComparison::Run& run : comparison.runs()) {
-    request.mutable_options()->set_max_iterations(run.iteration_limit);
-    request.mutable_options()->set_newton(run.method);
-    v1::SolveResponse response;
-    if (const auto solved = backend->Solve(request, pin, &response); !solved) {
+    options.set_max_iterations(run.iteration_limit);
+    options.set_newton(run.method);
+    const SolveOutcome solved = Solve(record, options, backend, pin);
+    if (!solved) {
       if (solved.error().code != ErrorCode::kInvalidArgument) {
         return tl::unexpected(solved.error());
       }
       return OutcomeDiffers(solved.error().message, "a solution");
     }
-    comparison.AddRun(std::move(*response.mutable_solution()));
+    v1::ContactSolution solution;
+    ToMessage(*solved, &solution);
+    comparison.AddRun(std::move(solution));
   }
   return Differs(comparison.FirstDifference());
 }

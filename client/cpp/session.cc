@@ -116,7 +116,7 @@ tl::expected<void, Error> Session::Reset() {
 
 tl::expected<void, Error> Session::Close() {
   if (const auto ended = end_reason()) return tl::unexpected(*ended);
-  closed_ = Error{ErrorCode::kInvalidArgument, "the session is closed", ""};
+  closed_ = Error{ErrorCode::kUnavailable, "the session is closed", ""};
   return stream_->Close();
 }
 

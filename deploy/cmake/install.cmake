@@ -84,7 +84,8 @@ public_headers(sap_simulation ${simulation_headers})
 set(solver_targets sap_flags sap_solver_parallel sap_solver_cholesky sap_solver_problem
   sap_solver_pools sap_solver_model sap_solver_newton sap_solver_derivatives sap_solver
   sap_solver_engine sap_solver_split)
-public_library(client sap_client sap_client_transport sap_codec sap_proto ${solver_targets})
+public_library(client sap_client sap_client_backend sap_client_transport sap_codec sap_proto
+  ${solver_targets})
 public_library(simulation sap_simulation)
 
 target_sources(sap_islands PUBLIC

@@ -28,6 +28,9 @@ SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 SERVICE = (*SCHEDULING, *CODEC, "server/service/")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*SERVICE, *AUTH, "server/ops/")
+BACKEND = ("client/cpp/backend/", *(f"client/cpp/{name}.h" for name in (
+    "connect_options", "credentials", "derivatives", "error", "outcomes", "problem",
+    "server_info", "session", "solution", "solve_options")), *ENGINE)
 CLIENT = ("client/cpp/", "solver/split/", *FLAGS, *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,
@@ -50,13 +53,14 @@ FOLDERS = {
     "server/rpc/": (*OPS, "server/rpc/"),
     "server/main.cc": ("server/", *ENGINE),
     "server/": CONFIGURATION,
-    "client/c/": ("client/c/", *ENGINE),
+    "client/c/": ("client/c/", *BACKEND),
     "client/c/transport/": ("client/c/", *CLIENT),
     "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
     "client/mujoco/preload/": (
         "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/",
         "client/mujoco/released_versions.", "client/mujoco/timers.h"),
     "client/dart/": ("client/dart/", "client/c/sap_islands.h"),
+    "client/cpp/backend/": BACKEND,
     "client/cpp/": CLIENT,
     "tests/": ("tests/", "client/", "proto/", "server/", "solver/"),
 }
@@ -80,8 +84,10 @@ LIBRARIES = (
      ("tests/",)),
 )
 
-# A user of the client library sees no transport: neither here nor in what these include.
-CLIENT_ENTRY = re.compile(r"client/cpp/(examples/.*\.cc|[^/]*\.h|simulation/.*\.h)$")
+# A user of the client library sees no transport, and the C library without one has none: neither
+# here nor in what these include.
+CLIENT_ENTRY = re.compile(
+    r"client/(c/[^/]*\.cc|cpp/(backend/.*|examples/.*\.cc|[^/]*\.h|simulation/.*\.h))$")
 TRANSPORT = re.compile(r"grpc(pp)?/|google/protobuf|sap/v1/")
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "client/c/struct_reader.h"
-#include "client/c/transport/conversions.h"
 #include "client/c/transport/struct_messages.h"
 #include "client/cpp/recording.h"
 #include "client/cpp/transport/message_conversion.h"
@@ -43,11 +42,11 @@ Status Format(const Message& message, int32_t format, AnswerContent* answer) {
 // `where` precedes what is wrong with the values of a message.
 Status SetProblem(const tl::expected<v1::ContactProblem, client::Error>& message,
                   const std::string& where, AnswerContent* answer) {
-  if (!message) return tl::unexpected(FromClient(message.error()));
+  if (!message) return tl::unexpected(message.error());
   auto problem = client::FromMessage(*message);
   if (!problem) {
     problem.error().message.insert(0, where);
-    return tl::unexpected(FromClient(problem.error()));
+    return tl::unexpected(problem.error());
   }
   answer->SetProblem(std::move(*problem), GivenIn(*message));
   return {};
@@ -65,7 +64,7 @@ class RecordingFile final : public Recording {
     if (!reader_) return Fail(SAP_INVALID_ARGUMENT, path_ + ": is not open to be read");
     v1::RecordedSolve message;
     const auto found = reader_->Next(&message);
-    if (!found) return tl::unexpected(FromClient(found.error()));
+    if (!found) return tl::unexpected(found.error());
     if (*found == Found::kEnd) return {};
     if (*found == Found::kIncomplete) {
       return Fail(SAP_INVALID_ARGUMENT,
@@ -82,12 +81,12 @@ class RecordingFile final : public Recording {
     if (!writer_) return Fail(SAP_INVALID_ARGUMENT, path_ + ": is not open to be written");
     auto message = ToMessage(given);
     if (!message) return tl::unexpected(message.error());
-    return FromClient(writer_->Append(*message));
+    return writer_->Append(*message);
   }
 
   Status Close() override {
     if (reader_) return reader_.reset(), Status();
-    return FromClient(writer_->Close());
+    return writer_->Close();
   }
 
  private:
@@ -98,6 +97,8 @@ class RecordingFile final : public Recording {
 };
 
 }  // namespace
+
+bool HasTransport() { return true; }
 
 Status FormatProblem(const sap_problem* problem, int32_t format, AnswerContent* answer) {
   const auto message = ToMessage(problem);
@@ -127,7 +128,7 @@ Status ParseSolution(const std::string& bytes, int32_t format, AnswerContent* an
   if (Status known = CheckFormat(format); !known) return known;
   v1::ContactSolution message;
   if (format == SAP_FORMAT_JSON) {
-    Status read = FromClient(client::JsonToMessage(bytes, &message));
+    Status read = client::JsonToMessage(bytes, &message);
     if (!read) return read;
   } else if (!message.ParseFromString(bytes)) {
     return Fail(SAP_INVALID_ARGUMENT, "the bytes are no sap.v1.ContactSolution");
@@ -142,22 +143,22 @@ Status SaveProblem(const sap_problem* problem, const std::string& path, AnswerCo
   const sap_bytes bytes = answer->bytes();
   const std::string contents(static_cast<const char*>(bytes.data), bytes.length);
   answer->Clear();
-  return FromClient(client::WriteFile(contents, path));
+  return client::WriteFile(contents, path);
 }
 
 Status LoadProblem(const std::string& path, AnswerContent* answer) {
   return SetProblem(client::LoadProblemMessage(path), path + ": ", answer);
 }
 
-tl::expected<std::unique_ptr<Recording>, CallError> OpenRecording(const std::string& path,
-                                                                  RecordingUse use) {
+tl::expected<std::unique_ptr<Recording>, Error> OpenRecording(const std::string& path,
+                                                              RecordingUse use) {
   if (use == RecordingUse::kRead) {
     auto reader = client::RecordingReader::Open(path);
-    if (!reader) return tl::unexpected(FromClient(reader.error()));
+    if (!reader) return tl::unexpected(reader.error());
     return std::make_unique<RecordingFile>(path, std::move(*reader));
   }
   auto writer = client::RecordingWriter::Create(path, {});
-  if (!writer) return tl::unexpected(FromClient(writer.error()));
+  if (!writer) return tl::unexpected(writer.error());
   return std::make_unique<RecordingFile>(path, std::move(*writer));
 }
 

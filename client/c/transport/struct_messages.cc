@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "client/c/struct_reader.h"
-#include "client/c/transport/conversions.h"
 #include "client/cpp/transport/message_conversion.h"
 #include "proto/codec/wanted_inputs.h"
 
@@ -160,7 +159,7 @@ Status SetOutcome(const sap_record& record, v1::Outcome* outcome) {
 
 }  // namespace
 
-tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem) {
+tl::expected<v1::ContactProblem, Error> ToMessage(const sap_problem* problem) {
   const auto read = ReadProblem(problem);
   if (!read) return Fail(read.error());
   v1::ContactProblem message;
@@ -172,7 +171,7 @@ tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem
   return message;
 }
 
-tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given) {
+tl::expected<v1::ContactSolution, Error> ToMessage(const sap_solution* given) {
   const auto read = ReadSolution(given);
   if (!read) return Fail(read.error());
   const sap_solution& solution = read->solution;
@@ -192,7 +191,7 @@ tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given
   return message;
 }
 
-tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given) {
+tl::expected<v1::RecordedSolve, Error> ToMessage(const sap_record* given) {
   const auto record = ReadRecord(given);
   if (!record) return Fail(record.error());
   auto problem = ToMessage(record->problem);
@@ -216,12 +215,12 @@ tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given) {
   return message;
 }
 
-tl::expected<std::unique_ptr<RecordStructs>, CallError> RecordOf(const v1::RecordedSolve& message) {
+tl::expected<std::unique_ptr<RecordStructs>, Error> RecordOf(const v1::RecordedSolve& message) {
   auto structs = std::make_unique<RecordStructs>();
   structs->version = message.version();
   structs->instruction_set = message.instruction_set();
   auto problem = client::FromMessage(message.problem());
-  if (!problem) return tl::unexpected(FromClient(problem.error()));
+  if (!problem) return tl::unexpected(problem.error());
   structs->problem.arrays = std::move(*problem);
   structs->problem.Point(GivenIn(message.problem()));
   SetOptions(message.options(), structs.get());

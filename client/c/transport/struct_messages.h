@@ -12,9 +12,9 @@
 
 namespace sap::c {
 
-tl::expected<v1::ContactProblem, CallError> ToMessage(const sap_problem* problem);
-tl::expected<v1::ContactSolution, CallError> ToMessage(const sap_solution* given);
-tl::expected<v1::RecordedSolve, CallError> ToMessage(const sap_record* given);
-tl::expected<std::unique_ptr<RecordStructs>, CallError> RecordOf(const v1::RecordedSolve& message);
+tl::expected<v1::ContactProblem, Error> ToMessage(const sap_problem* problem);
+tl::expected<v1::ContactSolution, Error> ToMessage(const sap_solution* given);
+tl::expected<v1::RecordedSolve, Error> ToMessage(const sap_record* given);
+tl::expected<std::unique_ptr<RecordStructs>, Error> RecordOf(const v1::RecordedSolve& message);
 
 }  // namespace sap::c

@@ -1,4 +1,5 @@
-// Where the calls of a client are answered: by servers, or by the engine in this process. Internal.
+// Where the calls of a client are answered: by servers, or by the engine in this process. The
+// clients for C++ and for C call it. Internal.
 #pragma once
 
 #include <functional>
@@ -11,11 +12,16 @@
 #include <vector>
 
 #include "client/cpp/backend/call_types.h"
-#include "client/cpp/client.h"
-#include "client/cpp/transport/server_identity.h"
-#include "sap/v1/solver_service.pb.h"
+#include "client/cpp/connect_options.h"
+#include "client/cpp/outcomes.h"
+#include "client/cpp/server_info.h"
+#include "client/cpp/session.h"
+#include "client/cpp/solve_options.h"
+#include "solver/island_forecast.h"
 
 namespace sap::client {
+
+class BuildPin;
 
 // An open session.
 class StepStream {
@@ -55,28 +61,43 @@ class StepStream {
 // Whether a call runs while its caller waits, or after it has returned.
 enum class Where : uint8_t { kHere, kInBackground };
 
+// One outcome per problem of a batch, or the error of the call itself.
+template <typename Outcome>
+using Outcomes = tl::expected<std::vector<Outcome>, Error>;
+
 // Thread-safe. Each call passes its outcome to `done`.
 class Backend {
  public:
-  using SolveOutcome = Client::SolveOutcome;
-  using DerivativesOutcome = Client::DerivativesOutcome;
   using Problems = std::span<const ContactProblemView>;
 
   virtual ~Backend() = default;
+
+  // Whether the engine in this process answers, which a child of fork() can go on with.
+  virtual bool in_process() const { return false; }
+
   // With a pin, as part of what has one build. It must live until `done`. Null: on its own.
   virtual void Solve(const ContactProblemView& problem, const SolveOptions& options,
                      Timeout deadline, Where where, BuildPin* pin, Done<SolveOutcome> done) = 0;
-  // One outcome per problem.
+  // On several servers, or several connections to one, where that pays; see Client::Solve.
+  virtual void SolveDivided(const ContactProblemView& problem, const SolveOptions& options,
+                            int servers, Timeout deadline, Where where, Done<SolveOutcome> done) {
+    static_cast<void>(servers);
+    Solve(problem, options, deadline, where, nullptr, std::move(done));
+  }
   virtual void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline,
-                          Where where, Done<std::vector<SolveOutcome>> done) = 0;
+                          Where where, Done<Outcomes<SolveOutcome>> done) = 0;
   // One call of the sink at a time, and one for each problem.
   virtual void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
-                           Client::BatchSink sink, Where where, Done<Status> done) = 0;
+                           BatchSink sink, Where where, Done<Status> done) = 0;
   virtual void Differentiate(const DifferentiateView& request, Timeout deadline, Where where,
                              Done<DerivativesOutcome> done) = 0;
   virtual void DifferentiateBatch(std::span<const DifferentiateView> requests,
                                   const BatchLimits& limits, Timeout deadline, Where where,
-                                  Done<std::vector<DerivativesOutcome>> done) = 0;
+                                  Done<Outcomes<DerivativesOutcome>> done) = 0;
+  virtual tl::expected<IslandForecast, Error> FindIslands(const ContactProblemView&) {
+    return tl::unexpected(Error{ErrorCode::kUnimplemented,
+                                "islands are found in process: connect to \"embedded:\"", ""});
+  }
   virtual tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
       const SolveOptions& options, const SessionOptions& session_options, Timeout deadline) = 0;
   // Both end within five seconds.
@@ -84,12 +105,6 @@ class Backend {
                     Done<tl::expected<ServerInfo, Error>> done) = 0;
   virtual void Health(const CallOptions& call, Where where,
                       Done<tl::expected<bool, Error>> done) = 0;
-
-  // Requests that were read from files, and are passed on as they are, here.
-  virtual Status Solve(const v1::SolveRequest& request, BuildPin* pin,
-                       v1::SolveResponse* response) = 0;
-  virtual Status Differentiate(const v1::DifferentiateRequest& request,
-                               v1::DifferentiateResponse* response) = 0;
 };
 
 // The outcome of a call that runs here: start(Where::kHere, done).
@@ -108,15 +123,11 @@ inline tl::expected<ServerInfo, Error> InfoOf(Backend* backend, const CallOption
   });
 }
 
-// Servers, by gRPC. An error if none takes calls within the connect timeout. What is lost is
-// retried, see loss.h.
-tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& address,
-                                                            const ConnectOptions& options);
-
 // The engine in this process, without messages.
 std::unique_ptr<Backend> EmbeddedBackend(const ConnectOptions& options);
 
-// The backend of an address: "embedded:", or that of servers.
+// The backend of an address. client/cpp/connect.cc has it for "embedded:" and servers;
+// libsap_islands, which calls no server, has a definition of its own (client/c/no_transport.cc).
 tl::expected<std::unique_ptr<Backend>, Error> Connect(const std::string& address,
                                                       const ConnectOptions& options);
 

@@ -6,6 +6,7 @@
 #include <tl/expected.hpp>
 
 #include "client/cpp/error.h"
+#include "solver/engine/engine_error.h"
 
 namespace sap::client {
 
@@ -19,5 +20,11 @@ inline constexpr std::chrono::hours kLongestTime{24 * 366};
 
 // The outcome of what CallOptions::cancelled has ended.
 inline Error CallCancelled() { return {ErrorCode::kCancelled, "the call was cancelled"}; }
+
+// The errors of the engine as those of a client.
+inline tl::unexpected<Error> FromEngine(const EngineError& error) {
+  return tl::unexpected(
+      Error{FromCode(static_cast<int>(error.code)), error.message, error.field, error.reason});
+}
 
 }  // namespace sap::client

@@ -7,8 +7,6 @@
 #include <utility>
 
 #include "client/cpp/backend/backend.h"
-#include "client/cpp/transport/message_conversion.h"
-#include "proto/codec/engine_messages.h"
 #include "solver/build_info.h"
 #include "solver/engine/boot_id.h"
 #include "solver/engine/engine.h"
@@ -29,19 +27,20 @@ using EngineClock = CallLimits::Clock;
 struct Shared {
   explicit Shared(int threads)
       : engine(std::make_shared<Engine>(threads)),
-        spinners(std::min(DefaultIdleSpinners(), threads)) {}
+        spinners(std::make_unique<IdleSpinners>(std::min(DefaultIdleSpinners(), threads))) {}
+  ~Shared() {
+    // Their destructor would wait for threads that a child of fork() does not have.
+    if (generation != ForkGeneration()) static_cast<void>(spinners.release());
+  }
 
+  const int generation{ForkGeneration()};
   const std::shared_ptr<Engine> engine;
-  IdleSpinners spinners;
+  std::unique_ptr<IdleSpinners> spinners;
 };
 
-Error FromEngine(const EngineError& error) {
-  return {FromCode(static_cast<int>(error.code)), error.message, error.field, error.reason};
-}
-
-Status FromEngine(const EngineStatus& status) {
+Status StatusOf(const EngineStatus& status) {
   if (status) return {};
-  return tl::unexpected(FromEngine(status.error()));
+  return FromEngine(status.error());
 }
 
 CallLimits Until(Timeout deadline, const CallOptions& context) {
@@ -78,14 +77,14 @@ Solution SolutionOf(SolveAnswer&& answer, const SolutionMask& mask) {
   return solution;
 }
 
-Backend::SolveOutcome SolveIn(Engine* engine, const ContactProblemView& problem,
-                              const SolveSettings& settings, const CallLimits& call) {
+SolveOutcome SolveIn(Engine* engine, const ContactProblemView& problem,
+                     const SolveSettings& settings, const CallLimits& call) {
   Solution solution;
   const EngineStatus status =
       engine->Answer({problem, settings}, call, [&](const SolveTask&, SolveAnswer& answer) {
         solution = SolutionOf(std::move(answer), settings.mask);
       });
-  if (!status) return tl::unexpected(FromEngine(status.error()));
+  if (!status) return FromEngine(status.error());
   return solution;
 }
 
@@ -121,8 +120,8 @@ Derivatives DerivativesOf(const SolveTask& task, SolveAnswer&& answer, const Sol
   return derivatives;
 }
 
-Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const DifferentiateView& request,
-                                            const SolveSettings& settings, const CallLimits& call) {
+DerivativesOutcome DifferentiateIn(Engine* engine, const DifferentiateView& request,
+                                   const SolveSettings& settings, const CallLimits& call) {
   DerivativesRequest asked = request.derivatives;
   asked.wanted = {request.wanted.begin(), request.wanted.end()};
   asked.given = request.given;
@@ -132,7 +131,7 @@ Backend::DerivativesOutcome DifferentiateIn(Engine* engine, const DifferentiateV
                      [&](const SolveTask& task, SolveAnswer& answer) {
                        derivatives = DerivativesOf(task, std::move(answer), settings.mask);
                      });
-  if (!status) return tl::unexpected(FromEngine(status.error()));
+  if (!status) return FromEngine(status.error());
   return derivatives;
 }
 
@@ -145,14 +144,14 @@ class EmbeddedSteps final : public StepStream {
         session_(shared_->engine),
         settings_(settings),
         deadline_(deadline),
-        low_latency_(low_latency && shared_->spinners.Start()) {
-    if (low_latency_) shared_->spinners.KeepSpinning();
+        low_latency_(low_latency && shared_->spinners->Start()) {
+    if (low_latency_) shared_->spinners->KeepSpinning();
   }
 
   State state() const override {
     return {.arrived = static_cast<int>(outcomes_.size()),
             .max_in_flight = std::numeric_limits<int>::max(),
-            .ended = ended_};
+            .ended = Ended()};
   }
 
   // Nothing has to be waited for.
@@ -168,16 +167,12 @@ class EmbeddedSteps final : public StepStream {
     StepOutcome outcome{.step_id = step_id, .solution = tl::unexpected(Error())};
     const EngineStatus status =
         CatchExceptions([&] { return Step(problem, options, call, &outcome); });
-    if (!status) outcome.solution = tl::unexpected(FromEngine(status.error()));
-    if (low_latency_) shared_->spinners.KeepSpinning();
+    if (!status) outcome.solution = FromEngine(status.error());
+    if (low_latency_) shared_->spinners->KeepSpinning();
     // As over gRPC, the deadline is that of the session, not of the step.
-    call.cancelled = nullptr;
-    const EngineStatus live = CheckLive(call);
-    if (live) {
-      outcomes_.push_back(std::move(outcome));
-    } else {
-      ended_ = FromEngine(live.error());
-    }
+    if (Ended()) return;
+    outcomes_.push_back(std::move(outcome));
+    if (changed_) changed_();
   }
 
   StepOutcome Take() override {
@@ -188,15 +183,19 @@ class EmbeddedSteps final : public StepStream {
 
   Status Withdraw(uint64_t) override {
     return tl::unexpected(Error{ErrorCode::kFailedPrecondition,
-                                "the step is solved, as an embedded server does when it is sent",
-                                ""});
+                                "a step in this process is solved when it is sent", ""});
   }
 
   void Reset() override { session_.Reset(); }
-  Status Close() override { return {}; }
-  void Notify(std::function<void()>) override {}
+  Status Close() override { return outcomes_.clear(), Status(); }
+  void Notify(std::function<void()> changed) override { changed_ = std::move(changed); }
 
  private:
+  std::optional<Error> Ended() const {
+    if (deadline_ == EngineClock::time_point::max() || EngineClock::now() < deadline_) return {};
+    return Error{ErrorCode::kDeadlineExceeded, "the deadline of the session has passed", ""};
+  }
+
   EngineStatus Step(const ContactProblemView& problem, const std::optional<SolveOptions>& options,
                     const CallLimits& call, StepOutcome* outcome) {
     auto settings = options ? SettingsOf(*options) : settings_;
@@ -215,7 +214,7 @@ class EmbeddedSteps final : public StepStream {
   const EngineClock::time_point deadline_;
   const bool low_latency_;
   std::deque<StepOutcome> outcomes_;
-  std::optional<Error> ended_;
+  std::function<void()> changed_;  // empty: nobody is told
 };
 
 class Embedded final : public Backend {
@@ -229,29 +228,29 @@ class Embedded final : public Backend {
       static_cast<void>(threads_.release());  // which this process does not have
   }
 
+  bool in_process() const override { return true; }
+
   void Solve(const ContactProblemView& problem, const SolveOptions& options, Timeout deadline,
              Where where, BuildPin*, Done<SolveOutcome> done) override {
-    Run<SolveOutcome>(where, std::move(done), [=, this]() -> SolveOutcome {
-      const CallLimits call = Until(deadline, options.call);
-      const auto settings = SettingsOf(options);
-      if (!settings) return tl::unexpected(FromEngine(settings.error()));
-      return SolveIn(&engine(), problem, *settings, call);
-    });
+    if (where == Where::kHere) return done(SolveNow(problem, options, deadline));
+    Run<SolveOutcome>(where, std::move(done),
+                      [=, this] { return SolveNow(problem, options, deadline); });
   }
 
   void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
-                  Done<std::vector<SolveOutcome>> done) override {
-    Run<std::vector<SolveOutcome>>(where, std::move(done), [=, this] {
+                  Done<Outcomes<SolveOutcome>> done) override {
+    using Batch = Outcomes<SolveOutcome>;
+    Run<Batch>(where, std::move(done), [=, this]() -> Batch {
       std::vector<SolveOutcome> outcomes(problems.size(), tl::unexpected(Error()));
       const auto put = [&](int i, SolveOutcome outcome) { outcomes[i] = std::move(outcome); };
       const Status status = ForEach(problems, options, deadline, put);
-      if (!status) outcomes.assign(problems.size(), tl::unexpected(status.error()));
+      if (!status) return tl::unexpected(status.error());
       return outcomes;
     });
   }
 
-  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
-                   Client::BatchSink sink, Where where, Done<Status> done) override {
+  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline, BatchSink sink,
+                   Where where, Done<Status> done) override {
     Run<Status>(where, std::move(done), [=, this] {
       std::mutex mutex;
       return ForEach(problems, options, deadline, [&](int i, SolveOutcome outcome) {
@@ -266,26 +265,44 @@ class Embedded final : public Backend {
     Run<DerivativesOutcome>(where, std::move(done), [=, this]() -> DerivativesOutcome {
       const CallLimits call = Until(deadline, request.solve.call);
       const auto settings = SettingsOf(request.solve);
-      if (!settings) return tl::unexpected(FromEngine(settings.error()));
+      if (!settings) return FromEngine(settings.error());
       return DifferentiateIn(&engine(), request, *settings, call);
     });
   }
 
   void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
                           Timeout deadline, Where where,
-                          Done<std::vector<DerivativesOutcome>> done) override {
-    Run<std::vector<DerivativesOutcome>>(where, std::move(done), [=, this] {
+                          Done<Outcomes<DerivativesOutcome>> done) override {
+    Run<Outcomes<DerivativesOutcome>>(where, std::move(done), [=, this] {
       return DifferentiateAll(requests, limits, Until(deadline, limits.call));
     });
   }
 
+  tl::expected<IslandForecast, Error> FindIslands(const ContactProblemView& problem) override {
+    IslandForecast forecast;
+    const EngineStatus status = engine().Run([&](Workspace& workspace) -> EngineStatus {
+      if (workspace.layout.Read(problem)) {
+        ForecastIslands(workspace.layout, &forecast);
+        return {};
+      }
+      if (EngineStatus read = workspace.task.Read(problem); !read) return read;
+      return tl::unexpected(EngineError{EngineErrorCode::kInvalidArgument,
+                                        "an array that is not read has a length that fits "
+                                        "nothing; leave it empty",
+                                        ""});
+    });
+    if (!status) return FromEngine(status.error());
+    return forecast;
+  }
+
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
-                                                               const SessionOptions&,
+                                                               const SessionOptions& of_session,
                                                                Timeout deadline) override {
     auto settings = SettingsOf(options);
-    if (!settings) return tl::unexpected(FromEngine(settings.error()));
-    return std::make_unique<EmbeddedSteps>(shared_, *std::move(settings),
-                                           Until(deadline, options.call).deadline, low_latency_);
+    if (!settings) return FromEngine(settings.error());
+    return std::make_unique<EmbeddedSteps>(shared_, *settings,
+                                           Until(deadline, options.call).deadline,
+                                           of_session.low_latency.value_or(low_latency_));
   }
 
   void Info(const CallOptions&, Timeout, Where where,
@@ -296,16 +313,16 @@ class Embedded final : public Backend {
     Run<tl::expected<bool, Error>>(where, std::move(done), [] { return true; });
   }
 
-  Status Solve(const v1::SolveRequest& request, BuildPin*, v1::SolveResponse* response) override {
-    return FromEngine(sap::Solve(&engine(), request, response));
-  }
-  Status Differentiate(const v1::DifferentiateRequest& request,
-                       v1::DifferentiateResponse* response) override {
-    return FromEngine(sap::Differentiate(&engine(), request, response));
-  }
-
  private:
   Engine& engine() { return *shared_->engine; }
+
+  SolveOutcome SolveNow(const ContactProblemView& problem, const SolveOptions& options,
+                        Timeout deadline) {
+    const CallLimits call = Until(deadline, options.call);
+    const auto settings = SettingsOf(options);
+    if (!settings) return FromEngine(settings.error());
+    return SolveIn(&engine(), problem, *settings, call);
+  }
 
   template <typename Outcome, typename Body>
   void Run(Where where, Done<Outcome> done, const Body& body) {
@@ -319,37 +336,31 @@ class Embedded final : public Backend {
 
   // Solves the problems of a batch and passes each outcome on, concurrently.
   Status ForEach(Problems problems, const SolveOptions& options, Timeout deadline,
-                 const Client::BatchSink& put) {
+                 const BatchSink& put) {
     const CallLimits call = Until(deadline, options.call);
     const auto settings = SettingsOf(options);
-    if (!settings) return tl::unexpected(FromEngine(settings.error()));
+    if (!settings) return FromEngine(settings.error());
     std::vector<int64_t> sizes;
     for (const ContactProblemView& problem : problems) sizes.push_back(SizeOf(problem));
     engine().ForLargestFirst(
         sizes, [&](int i) { put(i, SolveIn(&engine(), problems[i], *settings, call)); });
-    return FromEngine(CheckLive(call));
+    return StatusOf(CheckLive(call));
   }
 
-  std::vector<DerivativesOutcome> DifferentiateAll(std::span<const DifferentiateView> requests,
-                                                   const BatchLimits& limits,
-                                                   const CallLimits& call) {
-    std::vector<DerivativesOutcome> outcomes(requests.size(), tl::unexpected(Error()));
+  Outcomes<DerivativesOutcome> DifferentiateAll(std::span<const DifferentiateView> requests,
+                                                const BatchLimits& limits, const CallLimits& call) {
     std::optional<std::chrono::nanoseconds> time_budget;
-    EngineStatus status;
     if (limits.time_budget) {
       const auto budget = CheckTimeBudget(*limits.time_budget, "time_budget");
-      if (budget) time_budget = *budget;
-      if (!budget) status = tl::unexpected(budget.error());
+      if (!budget) return FromEngine(budget.error());
+      time_budget = *budget;
     }
-    if (status) {
-      std::vector<int64_t> sizes;
-      for (const DifferentiateView& request : requests) sizes.push_back(SizeOf(request.problem));
-      engine().ForLargestFirst(sizes, [&](int i) {
-        outcomes[i] = DifferentiateInBatch(requests[i], time_budget, call);
-      });
-      status = CheckLive(call);
-    }
-    if (!status) outcomes.assign(requests.size(), tl::unexpected(FromEngine(status.error())));
+    std::vector<DerivativesOutcome> outcomes(requests.size(), tl::unexpected(Error()));
+    std::vector<int64_t> sizes;
+    for (const DifferentiateView& request : requests) sizes.push_back(SizeOf(request.problem));
+    engine().ForLargestFirst(
+        sizes, [&](int i) { outcomes[i] = DifferentiateInBatch(requests[i], time_budget, call); });
+    if (const EngineStatus live = CheckLive(call); !live) return FromEngine(live.error());
     return outcomes;
   }
 
@@ -358,7 +369,7 @@ class Embedded final : public Backend {
       const CallLimits& call) {
     auto settings = SettingsOf(request.solve);
     if (settings && settings->time_budget) settings = RefuseTimeBudgetInBatch();
-    if (!settings) return tl::unexpected(FromEngine(settings.error()));
+    if (!settings) return FromEngine(settings.error());
     settings->time_budget = time_budget;
     return DifferentiateIn(&engine(), request, *settings, call);
   }

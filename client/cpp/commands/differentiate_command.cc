@@ -2,11 +2,12 @@
 #include <cstdio>
 #include <memory>
 
-#include "client/cpp/backend/backend.h"
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/transport/message_file.h"
+#include "client/cpp/transport/remote_backend.h"
+#include "proto/codec/engine_messages.h"
 #include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
@@ -28,13 +29,20 @@ tl::expected<v1::DifferentiateRequest, Error> ReadRequest(const std::string& pat
   return request;
 }
 
+Status Answer(const DifferentiateFlags& flags, const v1::DifferentiateRequest& request,
+              v1::DifferentiateResponse* response) {
+  if (flags.server != "embedded:") return PassOn(flags.server, flags.connect, request, response);
+  Engine engine(flags.connect.threads > 0 ? flags.connect.threads : DefaultThreads());
+  const EngineStatus status = sap::Differentiate(&engine, request, response);
+  if (!status) return FromEngine(status.error());
+  return {};
+}
+
 int Differentiate(const DifferentiateFlags& flags) {
   const auto request = ReadRequest(flags.file);
   if (!request) return Report(request.error());
-  const auto backend = Connect(flags.server, flags.connect);
-  if (!backend) return Report(backend.error());
   v1::DifferentiateResponse response;
-  if (auto status = (*backend)->Differentiate(*request, &response); !status) {
+  if (auto status = Answer(flags, *request, &response); !status) {
     status.error().message = flags.file + ": " + status.error().message;
     return Report(status.error());
   }

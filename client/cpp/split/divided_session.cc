@@ -48,8 +48,7 @@ void DividedSession::Send(uint64_t step_id, const ContactProblemView& problem,
   SolveOptions own = options.value_or(options_);
   own.call = {.cancelled = limit.cancelled};
   StepOutcome outcome{.step_id = step_id, .solution = tl::unexpected(Error())};
-  outcome.solution =
-      Step(problem, std::move(own), std::min(deadline_, limit.until), &outcome.warm_started);
+  outcome.solution = Step(problem, std::move(own), &outcome.warm_started);
   if (!outcome.solution && IsOtherBuild(outcome.solution.error())) {
     ended_ = outcome.solution.error();
   } else if (Clock::now() >= deadline_) {
@@ -60,9 +59,8 @@ void DividedSession::Send(uint64_t step_id, const ContactProblemView& problem,
 }
 
 tl::expected<Solution, Error> DividedSession::Step(const ContactProblemView& problem,
-                                                   SolveOptions options, Clock::time_point until,
-                                                   bool* warm_started) {
-  Timeout left = until - Clock::now();
+                                                   SolveOptions options, bool* warm_started) {
+  Timeout left = deadline_ - Clock::now();
   if (left > kLongestTime) left.reset();
   const std::vector<std::string> wanted = options.response_mask;
   for (const char* field : kKept) {
@@ -72,10 +70,9 @@ tl::expected<Solution, Error> DividedSession::Step(const ContactProblemView& pro
   // A problem without a layout will be refused.
   const bool readable = layout_.Read(problem);
   const bool found = readable && FillGuess(&from_last);
-  auto solution =
-      client::Await<Backend::SolveOutcome>([&](Where where, Done<Backend::SolveOutcome> done) {
-        solver_->Solve(backend_, from_last, options, 1, left, where, &pin_, std::move(done));
-      });
+  auto solution = client::Await<SolveOutcome>([&](Where where, Done<SolveOutcome> done) {
+    solver_->Solve(backend_, from_last, options, 1, left, where, &pin_, std::move(done));
+  });
   if (!solution || !readable) return solution;
   if (!Fits(*solution, layout_)) {
     return tl::unexpected(

@@ -40,7 +40,7 @@ class DividedSession final : public StepStream {
   using Clock = std::chrono::steady_clock;
 
   tl::expected<Solution, Error> Step(const ContactProblemView& problem, SolveOptions options,
-                                     Clock::time_point until, bool* warm_started);
+                                     bool* warm_started);
   bool FillGuess(ContactProblemView* problem);
 
   std::unique_ptr<StepStream> stream_;  // null once steps are divided

@@ -8,14 +8,14 @@
 
 #include "client/cpp/split/merge.h"
 #include "client/cpp/split/server_count.h"
+#include "client/cpp/transport/remote_backend.h"
+#include "client/cpp/transport/server_identity.h"
 #include "solver/island_forecast.h"
 #include "solver/split/dealing.h"
 #include "solver/split/split_gain.h"
 
 namespace sap::client {
 namespace {
-
-using Outcome = Backend::SolveOutcome;
 
 // Most calls in the background that are split at the same time: each waits for its shards.
 constexpr int kMostBackgroundThreads = 16;
@@ -34,9 +34,9 @@ size_t BytesOf(const ContactProblemView& view) {
           2 * view.rows.velocity_index.size() + 6 * view.rows.entries.size());
 }
 
-Outcome SolveAt(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
-                Timeout deadline, BuildPin* pin) {
-  return Await<Outcome>([&](Where where, Done<Outcome> done) {
+SolveOutcome SolveAt(Backend* backend, const ContactProblemView& problem,
+                     const SolveOptions& options, Timeout deadline, BuildPin* pin) {
+  return Await<SolveOutcome>([&](Where where, Done<SolveOutcome> done) {
     backend->Solve(problem, options, deadline, where, pin, std::move(done));
   });
 }
@@ -45,7 +45,7 @@ Outcome SolveAt(Backend* backend, const ContactProblemView& problem, const Solve
 
 void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
                         const SolveOptions& options, int servers, Timeout deadline, Where where,
-                        BuildPin* pin, Done<Outcome> done) {
+                        BuildPin* pin, Done<SolveOutcome> done) {
   const auto start = std::chrono::steady_clock::now();
   const auto solve = [=, this] {
     auto split = TrySplit(backend, problem, options, servers, deadline, pin);
@@ -53,7 +53,7 @@ void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
     if (!deadline) return SolveAt(backend, problem, options, deadline, pin);
     const auto left = *deadline - (std::chrono::steady_clock::now() - start);
     if (left.count() > 0) return SolveAt(backend, problem, options, left, pin);
-    return Outcome(tl::unexpected(
+    return SolveOutcome(tl::unexpected(
         Error{ErrorCode::kDeadlineExceeded, "the deadline of the call has passed", ""}));
   };
   if (where == Where::kHere) return done(solve());
@@ -64,9 +64,10 @@ void SplitSolver::Solve(Backend* backend, const ContactProblemView& problem,
   background_->Enqueue([solve, done = std::move(done)] { done(solve()); });
 }
 
-std::optional<Outcome> SplitSolver::TrySplit(Backend* backend, const ContactProblemView& problem,
-                                             const SolveOptions& options, int servers,
-                                             Timeout deadline, BuildPin* pin) {
+std::optional<SolveOutcome> SplitSolver::TrySplit(Backend* backend,
+                                                  const ContactProblemView& problem,
+                                                  const SolveOptions& options, int servers,
+                                                  Timeout deadline, BuildPin* pin) {
   const auto start = std::chrono::steady_clock::now();
   if (!options.solver.islands) return std::nullopt;
   const int num_servers = NumServers(servers);
@@ -151,28 +152,29 @@ std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int p
   return dealt;
 }
 
-std::optional<Outcome> SolveShards(std::span<Backend* const> backends, const Shards& shards,
-                                   const SolveOptions& options, Timeout deadline, BuildPin* pin) {
+std::optional<SolveOutcome> SolveShards(std::span<Backend* const> backends, const Shards& shards,
+                                        const SolveOptions& options, Timeout deadline,
+                                        BuildPin* pin) {
   SolveOptions of_shards = options;
   of_shards.response_mask = MaskOfShards(options.response_mask);
   BuildPin own_pin;
   if (pin == nullptr) pin = &own_pin;
-  const auto solve = [&](int shard) -> Outcome {
+  const auto solve = [&](int shard) -> SolveOutcome {
     const Problem problem = shards.Extract(shard);
     Backend* const backend = backends[static_cast<size_t>(shard) % backends.size()];
     return SolveAt(backend, ViewOf(problem), of_shards, deadline, pin);
   };
-  std::vector<std::future<Outcome>> others;
+  std::vector<std::future<SolveOutcome>> others;
   for (int shard = 1; shard < shards.count(); ++shard) {
     // Without std::launch::async, a shard for which no thread can be started is solved by this one,
     // in get(); with it there would be an exception.
     others.push_back(std::async(solve, shard));
   }
-  std::vector<Outcome> outcomes{solve(0)};
-  for (std::future<Outcome>& other : others) outcomes.push_back(other.get());
+  std::vector<SolveOutcome> outcomes{solve(0)};
+  for (std::future<SolveOutcome>& other : others) outcomes.push_back(other.get());
   std::vector<Solution> solutions;
-  std::optional<Outcome> failure;
-  for (Outcome& outcome : outcomes) {
+  std::optional<SolveOutcome> failure;
+  for (SolveOutcome& outcome : outcomes) {
     if (outcome) {
       solutions.push_back(std::move(*outcome));
     } else if (outcome.error().code == ErrorCode::kInvalidArgument ||

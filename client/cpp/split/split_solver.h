@@ -42,16 +42,15 @@ class SplitSolver {
   // background needs a thread of this object until it ends. With a pin, as part of what has one
   // build; null: on its own.
   void Solve(Backend* backend, const ContactProblemView& problem, const SolveOptions& options,
-             int servers, Timeout deadline, Where where, BuildPin* pin,
-             Done<Backend::SolveOutcome> done);
+             int servers, Timeout deadline, Where where, BuildPin* pin, Done<SolveOutcome> done);
 
   // The outcome of shards. Nothing if the problem is to be sent whole: there is one server and one
   // connection to it, splitting would not pay, the servers that answered are of two builds, one
   // server has no room for more calls, or the problem is refused, as the error must name the fields
   // of the whole.
-  std::optional<Backend::SolveOutcome> TrySplit(Backend* backend, const ContactProblemView& problem,
-                                                const SolveOptions& options, int servers,
-                                                Timeout deadline, BuildPin* pin = nullptr);
+  std::optional<SolveOutcome> TrySplit(Backend* backend, const ContactProblemView& problem,
+                                       const SolveOptions& options, int servers, Timeout deadline,
+                                       BuildPin* pin = nullptr);
 
  private:
   int NumServers(int servers) const;
@@ -77,8 +76,8 @@ std::vector<std::vector<int>> DealInOrder(std::span<const double> times_s, int p
 
 // Solves the shards at the same time, by the backends in turn. As TrySplit: nothing if one of them
 // is refused, or answered by another build than the others.
-std::optional<Backend::SolveOutcome> SolveShards(std::span<Backend* const> backends,
-                                                 const Shards& shards, const SolveOptions& options,
-                                                 Timeout deadline, BuildPin* pin = nullptr);
+std::optional<SolveOutcome> SolveShards(std::span<Backend* const> backends, const Shards& shards,
+                                        const SolveOptions& options, Timeout deadline,
+                                        BuildPin* pin = nullptr);
 
 }  // namespace sap::client

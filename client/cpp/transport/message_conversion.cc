@@ -1,10 +1,9 @@
 #include "client/cpp/transport/message_conversion.h"
 
-#include <grpcpp/support/status_code_enum.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "client/cpp/backend/call_types.h"
 #include "proto/codec/problem_decoder.h"
 #include "proto/codec/problem_messages.h"
 #include "proto/codec/solution_encoder.h"
@@ -14,19 +13,6 @@ namespace sap::client {
 namespace {
 
 using google::protobuf::RepeatedField;
-
-constexpr std::pair<int, ErrorCode> kCodes[] = {
-    {grpc::StatusCode::INVALID_ARGUMENT, ErrorCode::kInvalidArgument},
-    {grpc::StatusCode::RESOURCE_EXHAUSTED, ErrorCode::kResourceExhausted},
-    {grpc::StatusCode::UNAUTHENTICATED, ErrorCode::kUnauthenticated},
-    {grpc::StatusCode::PERMISSION_DENIED, ErrorCode::kPermissionDenied},
-    {grpc::StatusCode::FAILED_PRECONDITION, ErrorCode::kFailedPrecondition},
-    {grpc::StatusCode::ABORTED, ErrorCode::kAborted},
-    {grpc::StatusCode::DEADLINE_EXCEEDED, ErrorCode::kDeadlineExceeded},
-    {grpc::StatusCode::CANCELLED, ErrorCode::kCancelled},
-    {grpc::StatusCode::UNAVAILABLE, ErrorCode::kUnavailable},
-    {grpc::StatusCode::UNIMPLEMENTED, ErrorCode::kUnimplemented},
-    {grpc::StatusCode::INTERNAL, ErrorCode::kInternal}};
 
 template <typename Value>
 void Copy(std::span<const Value> values, RepeatedField<Value>* field) {
@@ -114,10 +100,7 @@ static_assert(static_cast<int>(AdjointStatus::kNumericalFailure) + 1 ==
 // Accepts a reference time step of 0, as in derivatives.
 tl::expected<Problem, Error> ProblemFrom(const v1::ContactProblem& message) {
   const auto regularization = DecodeRegularization(message.regularization());
-  if (!regularization) {
-    const EngineError& error = regularization.error();
-    return tl::unexpected(Error{ErrorCode::kInvalidArgument, error.message, error.field});
-  }
+  if (!regularization) return FromEngine(regularization.error());
   Problem problem;
   problem.time_step = message.time_step();
   ForEachMessageArray([](const auto& field, auto& values) { values = Copy(field); }, message,
@@ -230,7 +213,7 @@ void ToMessage(const DifferentiateView& request, v1::DifferentiateRequest* messa
 }
 
 void ToMessage(const Error& error, v1::Failure* message) {
-  message->set_code(ToCode(error.code));
+  message->set_code(static_cast<int>(error.code));
   message->set_message(error.message);
   message->set_field(error.field);
 }
@@ -352,20 +335,6 @@ tl::expected<Derivatives, Error> FromMessage(const v1::DifferentiateOutcome& mes
       break;
   }
   return Malformed("neither derivatives nor failure");
-}
-
-ErrorCode FromCode(int code) {
-  for (const auto& [number, error] : kCodes) {
-    if (number == code) return error;
-  }
-  return ErrorCode::kInternal;
-}
-
-int ToCode(ErrorCode code) {
-  for (const auto& [number, error] : kCodes) {
-    if (error == code) return number;
-  }
-  return grpc::StatusCode::INTERNAL;
 }
 
 }  // namespace sap::client

@@ -36,8 +36,4 @@ ServerInfo FromMessage(const v1::GetServerInfoResponse& message);
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message);
 
-// Status codes as numbers of google.rpc.Code, which gRPC uses too.
-ErrorCode FromCode(int code);
-int ToCode(ErrorCode code);
-
 }  // namespace sap::client

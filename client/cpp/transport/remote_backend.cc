@@ -1,3 +1,5 @@
+#include "client/cpp/transport/remote_backend.h"
+
 #include <google/protobuf/arena.h>
 #include <grpcpp/grpcpp.h>
 
@@ -7,7 +9,6 @@
 #include <unordered_set>
 #include <utility>
 
-#include "client/cpp/backend/backend.h"
 #include "client/cpp/transport/advice.h"
 #include "client/cpp/transport/channel.h"
 #include "client/cpp/transport/event_loop.h"
@@ -45,19 +46,15 @@ tl::expected<Solution, Error> OutcomeOf(const v1::SolveResponse& response) {
   return FromMessage(response.solution());
 }
 
-// One outcome per problem of a batch: what the response has, or the error of the call.
-template <typename Answer, typename Response>
-std::vector<tl::expected<Answer, Error>> OutcomesFrom(const Status& status,
-                                                      const Response& response, size_t count) {
-  std::vector<tl::expected<Answer, Error>> outcomes;
-  const auto fail = [&](const Error& error) {
-    outcomes.assign(count, tl::unexpected(error));
-    return outcomes;
-  };
-  if (!status) return fail(status.error());
+// The outcomes that the response to a batch has, or the error of the call.
+template <typename Outcome, typename Response>
+Outcomes<Outcome> OutcomesFrom(const Status& status, const Response& response, size_t count) {
+  if (!status) return tl::unexpected(status.error());
   if (static_cast<size_t>(response.outcomes_size()) != count) {
-    return fail({ErrorCode::kInternal, "the response does not have one outcome per problem", ""});
+    return tl::unexpected(
+        Error{ErrorCode::kInternal, "the response does not have one outcome per problem", ""});
   }
+  std::vector<Outcome> outcomes;
   for (const auto& outcome : response.outcomes()) outcomes.push_back(FromMessage(outcome));
   return outcomes;
 }
@@ -127,7 +124,7 @@ class RemoteCall {
   }
 
   Task<Status> Stream(Backend::Problems problems, const v1::SolveOptions& options,
-                      const Client::BatchSink& sink) {
+                      const BatchSink& sink) {
     PendingProblems pending(problems);
     BuildPin pin;
     while (true) {
@@ -187,7 +184,7 @@ class RemoteCall {
 
   // One attempt to get the pending outcomes.
   Task<Status> StreamPending(PendingProblems* pending, const v1::SolveOptions& options,
-                             const Client::BatchSink& sink, BuildPin* pin) {
+                             const BatchSink& sink, BuildPin* pin) {
     grpc::ClientContext context;
     start_.Prepare(retry_.left(), retry_.lost_attempts(), &context);
     const CancelledWithEvents cancelled(events_, &context);
@@ -226,7 +223,7 @@ class RemoteCall {
   }
 
   void Take(const v1::StreamBatchResponse& response, size_t half, PendingProblems* pending,
-            const Client::BatchSink& sink) {
+            const BatchSink& sink) {
     const auto index = pending->Take(response.index());
     if (!index) return;  // the server breaks the contract
     retry_.Restart();
@@ -289,24 +286,24 @@ class Remote final : public Backend {
   }
 
   void SolveBatch(Problems problems, const SolveOptions& options, Timeout deadline, Where where,
-                  Done<std::vector<SolveOutcome>> done) override {
+                  Done<Outcomes<SolveOutcome>> done) override {
     Call<v1::SolveBatchResponse>(
         methods::kSolveBatch, BatchRequestBytes(problems, OptionsMessage(options)),
         {options, deadline, where},
         [count = problems.size()](const Status& status, const v1::SolveBatchResponse& response) {
-          return OutcomesFrom<Solution>(status, response, count);
+          return OutcomesFrom<SolveOutcome>(status, response, count);
         },
         std::move(done));
   }
 
-  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline,
-                   Client::BatchSink sink, Where where, Done<Status> done) override {
+  void StreamBatch(Problems problems, const SolveOptions& options, Timeout deadline, BatchSink sink,
+                   Where where, Done<Status> done) override {
     if (Status allowed = Allowed(options.call); !allowed) return done(allowed);
     const CallParameters parameters{options, deadline, where};
     Run<Status>(
         parameters,
         [](Events* events, Servers servers, CallParameters parameters, Problems problems,
-           v1::SolveOptions options, Client::BatchSink sink) -> Task<Status> {
+           v1::SolveOptions options, BatchSink sink) -> Task<Status> {
           RemoteCall call(servers, events, parameters.context, parameters.high,
                           parameters.deadline);
           Status status = co_await call.Stream(problems, options, sink);
@@ -329,7 +326,7 @@ class Remote final : public Backend {
 
   void DifferentiateBatch(std::span<const DifferentiateView> requests, const BatchLimits& limits,
                           Timeout deadline, Where where,
-                          Done<std::vector<DerivativesOutcome>> done) override {
+                          Done<Outcomes<DerivativesOutcome>> done) override {
     const OnArena<v1::DifferentiateBatchRequest> batch;
     for (const DifferentiateView& request : requests) {
       client::ToMessage(request, batch->add_requests());
@@ -343,7 +340,7 @@ class Remote final : public Backend {
         methods::kDifferentiateBatch, Serialize(*batch), parameters,
         [count = requests.size()](const Status& status,
                                   const v1::DifferentiateBatchResponse& response) {
-          return OutcomesFrom<Derivatives>(status, response, count);
+          return OutcomesFrom<DerivativesOutcome>(status, response, count);
         },
         std::move(done));
   }
@@ -396,13 +393,18 @@ class Remote final : public Backend {
         std::move(done));
   }
 
-  Status Solve(const v1::SolveRequest& request, BuildPin* pin,
-               v1::SolveResponse* response) override {
-    return Forward(methods::kSolve, request, pin, response);
-  }
-  Status Differentiate(const v1::DifferentiateRequest& request,
-                       v1::DifferentiateResponse* response) override {
-    return Forward(methods::kDifferentiate, request, nullptr, response);
+  Status PassOn(const v1::DifferentiateRequest& request, v1::DifferentiateResponse* response) {
+    return Await<Status>([&](Where where, Done<Status> done) {
+      CallParameters parameters{CallOptions(), std::nullopt, where};
+      parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
+      Call<v1::DifferentiateResponse>(
+          methods::kDifferentiate, Serialize(request), parameters,
+          [response](const Status& status, const v1::DifferentiateResponse& arrived) {
+            *response = arrived;
+            return status;
+          },
+          std::move(done));
+    });
   }
 
  private:
@@ -455,22 +457,6 @@ class Remote final : public Backend {
           co_return convert(status, *response);
         },
         std::move(done), method, std::move(request), std::move(convert));
-  }
-
-  template <typename Request, typename Response>
-  Status Forward(const char* method, const Request& request, BuildPin* pin, Response* response) {
-    return Await<Status>([&](Where where, Done<Status> done) {
-      CallParameters parameters{CallOptions(), std::nullopt, where};
-      parameters.high = request.options().priority() == v1::PRIORITY_HIGH;
-      parameters.pin = pin;
-      Call<Response>(
-          method, Serialize(request), parameters,
-          [response](const Status& status, const Response& arrived) {
-            *response = arrived;
-            return status;
-          },
-          std::move(done));
-    });
   }
 
   const int generation_{ForkGeneration()};
@@ -527,10 +513,8 @@ Status AwaitServer(const Channel& channel, const Address& address, const Connect
   return {};
 }
 
-}  // namespace
-
-tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& address,
-                                                            const ConnectOptions& options) {
+tl::expected<std::unique_ptr<Remote>, Error> ConnectTo(const std::string& address,
+                                                       const ConnectOptions& options) {
   const auto parsed = ParseAddress(address);
   if (!parsed) return tl::unexpected(parsed.error());
   auto channel = MakeChannel(*parsed, options.credentials,
@@ -544,10 +528,18 @@ tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& a
   return std::make_unique<Remote>(std::move(*channel), options);
 }
 
-tl::expected<std::unique_ptr<Backend>, Error> Connect(const std::string& address,
-                                                      const ConnectOptions& options) {
-  if (address == "embedded:") return EmbeddedBackend(options);
-  return RemoteBackend(address, options);
+}  // namespace
+
+tl::expected<std::unique_ptr<Backend>, Error> RemoteBackend(const std::string& address,
+                                                            const ConnectOptions& options) {
+  return ConnectTo(address, options);
+}
+
+Status PassOn(const std::string& address, const ConnectOptions& options,
+              const v1::DifferentiateRequest& request, v1::DifferentiateResponse* response) {
+  const auto servers = ConnectTo(address, options);
+  if (!servers) return tl::unexpected(servers.error());
+  return (*servers)->PassOn(request, response);
 }
 
 }  // namespace sap::client

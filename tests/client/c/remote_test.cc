@@ -312,6 +312,24 @@ TEST_F(RemoteTest, ASessionOpensWhileSomebodyWaitsAndItsOpenerGoesOn) {
   }
 }
 
+TEST_F(RemoteTest, ABatchThatIsStoppedFailsAsAWholeHereAndThere) {
+  const ServerProcess server;
+  const Client there(server.address());
+  sap_stop* stop = sap_stop_new();
+  sap_stop_request(stop);
+  sap_call call{};
+  call.struct_size = sizeof call;
+  call.stop = stop;
+  const sap_problem* problems[] = {problem(), problem()};
+  for (const Client* client : std::initializer_list<const Client*>{&here_, &there}) {
+    const Answer first, second;
+    sap_answer* list[] = {first.get(), second.get()};
+    EXPECT_EQ(sap_solve_batch(client->get(), 2, problems, nullptr, &call, list), SAP_CANCELLED);
+    EXPECT_EQ(second.error().kind, SAP_CANCELLED);
+  }
+  sap_stop_free(stop);
+}
+
 TEST_F(RemoteTest, ServersInOrderAreTheFirstThatCanBeReached) {
   const ServerProcess first, second;
   const auto boot_id = [](const Client& client) {

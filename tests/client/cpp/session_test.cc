@@ -173,6 +173,26 @@ TEST_P(ClientSessionTest, WhatCannotBeAskedIsRefused) {
   EXPECT_EQ(refused.error().field, "options.relative_tolerance");
 }
 
+// In this process a step is solved when it is sent.
+TEST(EmbeddedSessionTest, TellsOfEachOutcomeAndEndsWithoutAStep) {
+  auto client = Client::Connect("embedded:", {.threads = 1});
+  auto session = client->OpenSession();
+  int news = 0;
+  session->Notify([&] { ++news; });
+  ASSERT_TRUE(session->Send(SceneAt()).has_value());
+  ASSERT_TRUE(session->Send(Bad()).has_value());
+  EXPECT_EQ(news, 2);
+  EXPECT_EQ(session->Withdraw(1).error().code, ErrorCode::kFailedPrecondition);
+  session->Notify(nullptr);
+  EXPECT_TRUE(session->Close().has_value());
+  EXPECT_EQ(session->in_flight(), 0);
+  SolveOptions options;
+  options.deadline = std::chrono::nanoseconds(1);
+  auto late = client->OpenSession(options);
+  EXPECT_FALSE(late->open());
+  EXPECT_EQ(late->end_reason()->code, ErrorCode::kDeadlineExceeded);
+}
+
 TEST_P(ClientSessionTest, TheDeadlineIsThatOfTheSession) {
   SolveOptions options;
   options.deadline = std::chrono::milliseconds(150);

@@ -22,7 +22,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 class SplitBitsTest : public testing::Test {
  protected:
   Solution SolveWhole(const Problem& problem, const SolveOptions& options) {
-    auto solved = Await<Backend::SolveOutcome>([&](Where where, auto done) {
+    auto solved = Await<SolveOutcome>([&](Where where, auto done) {
       backend_->Solve(ViewOf(problem), options, std::nullopt, where, nullptr, std::move(done));
     });
     EXPECT_TRUE(solved.has_value()) << solved.error().message;

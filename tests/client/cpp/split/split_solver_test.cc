@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "client/cpp/client.h"
+#include "client/cpp/transport/server_identity.h"
 #include "tests/support/await.h"
 #include "tests/support/no_new_threads.h"
 #include "tests/support/scenes.h"
@@ -48,10 +49,10 @@ class CountedBackend final : public Backend {
 
   // Outputs that a split does not ask for.
   void SolveBatch(Problems, const SolveOptions&, Timeout, Where,
-                  Done<std::vector<SolveOutcome>>) override {
+                  Done<Outcomes<SolveOutcome>>) override {
     ADD_FAILURE();
   }
-  void StreamBatch(Problems, const SolveOptions&, Timeout, Client::BatchSink, Where,
+  void StreamBatch(Problems, const SolveOptions&, Timeout, BatchSink, Where,
                    Done<Status>) override {
     ADD_FAILURE();
   }
@@ -59,7 +60,7 @@ class CountedBackend final : public Backend {
     ADD_FAILURE();
   }
   void DifferentiateBatch(std::span<const DifferentiateView>, const BatchLimits&, Timeout, Where,
-                          Done<std::vector<DerivativesOutcome>>) override {
+                          Done<Outcomes<DerivativesOutcome>>) override {
     ADD_FAILURE();
   }
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(const SolveOptions& options,
@@ -69,14 +70,6 @@ class CountedBackend final : public Backend {
   }
   void Health(const CallOptions&, Where, Done<tl::expected<bool, Error>>) override {
     ADD_FAILURE();
-  }
-  Status Solve(const v1::SolveRequest& request, BuildPin* pin,
-               v1::SolveResponse* response) override {
-    return engine_->Solve(request, pin, response);
-  }
-  Status Differentiate(const v1::DifferentiateRequest& request,
-                       v1::DifferentiateResponse* response) override {
-    return engine_->Differentiate(request, response);
   }
 
   std::atomic<int> solves{0};
@@ -399,6 +392,16 @@ TEST_F(DividedSessionTest, ASessionThatBeginsSmallOrInTheBackgroundIsOneOfTheSer
   Session background = Open(&client_, {}, {.background = true});
   Step(&background, scene_);
   EXPECT_TRUE(ServerHas(2));
+}
+
+// Such a limit is for the writing of a step, as of sap_session_send.
+TEST_F(DividedSessionTest, AStepIsSolvedWhereItMayNotBeWaitedForLonger) {
+  Session session = Open(&client_);
+  const WaitLimit at_once{.until = std::chrono::steady_clock::now()};
+  ASSERT_TRUE(session.Send(ViewOf(scene_), std::nullopt, at_once).has_value());
+  const auto outcome = session.Receive();
+  ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+  EXPECT_TRUE(outcome->solution.has_value()) << outcome->solution.error().message;
 }
 
 TEST_F(DividedSessionTest, ItEndsAtItsDeadline) {
