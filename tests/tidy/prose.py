@@ -40,7 +40,8 @@ def _document(text):
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("```"):
             code = not code
-        outside = "" if code or line.lstrip().startswith(("```", "<!--")) else line
+        # A quotation keeps its words.
+        outside = "" if code or line.lstrip().startswith(("```", "<!--", ">")) else line
         yield number, re.sub(r"^\s*(?:[-*>]|\d+\.) ", "", outside), bool(_NEW.match(line))
 
 

@@ -252,6 +252,9 @@ class ProseTest(unittest.TestCase):
         self.assertEqual(self.found("a.md", "Of course.\n\nSome of the same,\nOf a kind.\n"), [])
         self.assertEqual(self.found("a.cc", "// Rows\n// Of a pool, as `X`.\n"), [])
 
+    def test_quotations_of_documents_keep_their_words(self):
+        self.assertEqual(self.found("a.md", "> Of above,\n> anew.\n\nAnew.\n"), [(4, "Anew")])
+
     def test_code_and_strings_are_no_prose(self):
         self.assertEqual(self.found("a.cc", 'f("// beside");  // next\n'), [])
         self.assertEqual(self.found("a.py", "beside = '# but for'\n"), [])
