@@ -4,8 +4,8 @@
 
 Use tests/bench/run.sh, which installs the peers and builds what is timed. CASE: drake, mujoco,
 robots, robots_drake, rollout, run, steps, flex, clarabel, cholmod, golden, soft, boxes, gradients,
-scaling, large, threads, stages, busy, predicted, or a part of a table such as drake/bin or
-drake/bin/160.
+scaling, large, activity, threads, stages, busy, predicted, or a part of a table such as drake/bin
+or drake/bin/160.
 Tables go to standard output, to DIR/<name>.csv, and all together to DIR/tables.md. The problem of
 the first state of each line of robots goes to --problems, for solve_counts.py.
 """
@@ -32,7 +32,7 @@ from lone_boxes import boxes
 from mujoco_programs import flex, rollout, run, steps
 from one_core import pin_to_one_core
 from problem_files import problem_files
-from sequences import SEQUENCE, large, sequence, stages, threads
+from sequences import SEQUENCE, activity, large, sequence, stages, threads
 from table import Table
 from task_graphs import COLUMNS, predicted, prediction
 
@@ -502,6 +502,7 @@ GROUPS: dict[str, Callable[[Bench], Iterator[Table]]] = {
     "gradients": gradients,
     "scaling": scaling,
     "large": large,
+    "activity": activity,
     "threads": threads,
     "stages": stages,
     "busy": busy,

@@ -122,8 +122,8 @@ fi
 "${pip[@]}" ./client/python
 
 build_benchmarks . sap_bench_solver drake_timer sap_islands sap_islands_client \
-  sap_islands_mujoco sap-server sap-client block_cholesky_benchmark coupled_benchmark \
-  gradient_benchmark sequence_benchmark solve_benchmark step_stages \
+  sap_islands_mujoco sap-server sap-client activity_benchmark block_cholesky_benchmark \
+  coupled_benchmark gradient_benchmark sequence_benchmark solve_benchmark step_stages \
   stop_benchmark task_graph_benchmark
 
 print_machine

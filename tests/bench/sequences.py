@@ -1,4 +1,4 @@
-"""Warm sequences of the project's own scenes on several threads against one."""
+"""Sequences of the project's own scenes, on several threads and with bodies at rest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def sequence(bench, *arguments: object) -> list[str]:
 def large(bench) -> Iterator[Table]:
     """Scenes of thousands of bodies: whole steps, and the memory of the process."""
     scenes = [("heaps", 3000, 0, 30, 60)]  # on a plane, none at rest
-    scenes += [("stacks", n, 0, 20, 30) for n in (10_000, 100_000)]  # at rest, ten to a stack
+    scenes += [
+        ("stacks", n, 0, 20, 30) for n in (10_000, 100_000)
+    ]  # at rest, ten to a stack
     scenes += [("heaps", n, 0, 20, 30) for n in (10_000, 100_000)]
     if bench.full:
         scenes += [("pile", 10_000, 1, begin, begin + 5) for begin in (60, 300)]
@@ -54,7 +56,11 @@ def threads(bench) -> Iterator[Table]:
         "least by sums;round trip ns",
     )
     counts = [2**k for k in range(1, 8) if 2**k < bench.threads] + [bench.threads]
-    scenes = [("heaps", 900, 0, 30, 130), ("clutter", 160, 1, 80, 120), ("pile", 1000, 1, 60, 75)]
+    scenes = [
+        ("heaps", 900, 0, 30, 130),
+        ("clutter", 160, 1, 80, 120),
+        ("pile", 1000, 1, 60, 75),
+    ]
     for bodies, begin, end in LARGE:
         scenes += [("heaps", bodies, 1, begin, end), ("stacks", bodies, 1, begin, end)]
     if bench.full:
@@ -98,3 +104,24 @@ def stages(bench) -> Iterator[Table]:
         for line in bench.program("step_stages", str(server), *scene).splitlines():
             table.add(*line.split(";"))
         yield table
+
+
+def activity(bench) -> Iterator[Table]:
+    """Scenes in which most bodies rest: all awake, and without those at rest."""
+    table = Table(
+        "activity",
+        "Bodies at rest left out of the steps: horizon 0.25 s, tolerance 0.1 mm",
+        "scene;bodies;pushed;body steps %;long steps %;all awake ms;left out ms;ratio;"
+        "farthest apart um;woken by a pair;long steps refused",
+    )
+    scenes = [("stacks", 10_000, 10, 10, 0), ("stacks", 10_000, 10, 2, 100)]
+    scenes += [("heaps", 9_999, 10, 2, 100)]
+    if bench.full:
+        scenes += [("stacks", 100_000, 10, 10, 0), ("stacks", 100_000, 10, 2, 100)]
+        scenes += [("heaps", 99_999, 10, 2, 100)]
+    for scene, bodies, settle, measured, moving in scenes:
+        if bench.wants(f"activity/{scene}/{bodies}"):
+            numbers = map(str, (bodies, settle, measured, moving))
+            output = bench.program("activity_benchmark", "--csv", scene, *numbers)
+            table.add(*output.strip().split(";"))
+    yield table

@@ -45,7 +45,9 @@ TEST(SimulateCommandTest, ARunEndsWithATableAndLeavesRowsAndAPicture) {
   const std::string csv = ReadFile(directory / "steps.csv");
   EXPECT_THAT(csv, StartsWith("step,contacts,islands,largest_island_dofs,iterations,"
                               "iterations_weighted,solve_s,round_trip_s,momentum_error,"
-                              "penetration,kinetic_energy\n0,"));
+                              "penetration,kinetic_energy,bodies,long_step_bodies,woken_by_pair,"
+                              "woken_by_input,long_steps,long_steps_refused\n0,"));
+  EXPECT_THAT(result.out, testing::Not(HasSubstr("body steps solved")));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 31);
   EXPECT_THAT(ReadFile(directory / "end.svg"), StartsWith("<svg "));
 }
@@ -83,7 +85,30 @@ TEST(SimulateCommandTest, ARecordedRunIsReplayedToTheSameBits) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.out << replayed.err;
 }
 
+// Two stacks, which rest nearly at once by a tolerance of that size.
+TEST(SimulateCommandTest, BodiesAtRestAreLeftOut) {
+  const TemporaryDirectory directory;
+  const std::string recording = directory / "run.rec";
+  const ProcessResult result =
+      Simulate({"stacks", "--bodies", "20", "--time", "1", "--threads", "1", "--rest", "0.1,1e-2",
+                "--csv", directory / "steps.csv", "--record", recording});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nbody steps solved: "));
+  EXPECT_THAT(result.out,
+              HasSubstr("\nislands woken by a pair: 0, by an input: 0, by the horizon: "));
+  const std::string csv = ReadFile(directory / "steps.csv");
+  EXPECT_THAT(csv, HasSubstr(",20,0,0,0,0,0\n"));  // all awake
+  EXPECT_THAT(csv, HasSubstr(",0,10,0,0,1,0\n"));  // the long step of one stack
+  const ProcessResult replayed =
+      RunProcess({SAP_CLIENT_BINARY, "replay", recording, "--threads", "2"});
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.out << replayed.err;
+}
+
 TEST(SimulateCommandTest, WhatItDoesNotKnowIsRefused) {
+  EXPECT_NE(Simulate({"clutter", "--rest", "0.25"}).exit_code, 0);
+  const ProcessResult too_long = Simulate({"clutter", "--rest", "1000,1e-4"});
+  EXPECT_EQ(too_long.exit_code, 2);
+  EXPECT_THAT(too_long.err, HasSubstr("horizon is longer than 10000 time steps"));
   EXPECT_NE(Simulate({"cluter"}).exit_code, 0);
   EXPECT_NE(Simulate({"clutter", "--shape", "cones"}).exit_code, 0);
   EXPECT_NE(Simulate({"clutter", "--step", "0"}).exit_code, 0);

@@ -15,6 +15,7 @@
 #include "client/cpp/commands/progress.h"
 #include "client/cpp/commands/solve_flags.h"
 #include "client/cpp/recording.h"
+#include "client/cpp/resting_islands.h"
 #include "client/cpp/simulation/picture.h"
 #include "client/cpp/simulation/run_report.h"
 #include "client/cpp/simulation/simulation.h"
@@ -34,6 +35,7 @@ struct SimulateFlags {
   double time_s{2};
   double step_s{0.01};
   SolveFlags solve;
+  std::optional<RestFlag> rest;  // bodies at rest are left out
   std::string csv;
   std::string record;
   std::string picture;
@@ -82,6 +84,9 @@ void PrintSummary(const SimulateFlags& flags, const Simulation& simulation,
       simulation.scene().bodies.size(), simulation.steps_done(), 1e3 * flags.step_s,
       flags.solve.server == "embedded:" ? "an embedded server" : flags.solve.server.c_str());
   std::printf("%s", simulation::SummaryTable(steps).c_str());
+  if (flags.rest) {
+    std::printf("%s", simulation::RestSummary(steps, simulation.scene().bodies.size()).c_str());
+  }
   std::printf("failed steps: %d\n", failed);
 }
 
@@ -134,16 +139,30 @@ class SessionSolver {
   std::optional<RecordingWriter> recording_;
 };
 
-int Simulate(const SimulateFlags& flags) {
+// Who is left out of the steps; absent: nobody. The horizon becomes a whole number of steps.
+tl::expected<std::optional<RestingIslands>, Error> MakeResting(const SimulateFlags& flags) {
+  if (!flags.rest) return std::nullopt;
+  auto resting = RestingIslands::Make({.horizon = flags.rest->horizon,
+                                       .tolerance = flags.rest->tolerance,
+                                       .time_step = flags.step_s});
+  if (!resting) return tl::unexpected(resting.error());
+  return std::move(*resting);
+}
+
+int Simulate(SimulateFlags flags) {
   if (flags.time_s / flags.step_s > std::numeric_limits<int>::max()) {
     return Report({ErrorCode::kInvalidArgument, "--time is more than 2^31 times --step", ""});
   }
   const auto scene = simulation::MakeScene(flags.scene, flags.scene_options);
   if (!scene) return Report({ErrorCode::kInvalidArgument, scene.error(), ""});
+  auto resting = MakeResting(flags);
+  if (!resting) return Report(resting.error());
+  if (*resting) flags.solve.options.solver.rest = {.horizon = (*resting)->horizon()};
   auto solver = SessionSolver::Open(flags);
   if (!solver) return Report(solver.error());
-  Simulation simulation(*scene, flags.step_s,
-                        [&](const Problem& problem) { return solver->Step(problem); });
+  Simulation simulation(
+      *scene, flags.step_s, [&](const Problem& problem) { return solver->Step(problem); },
+      std::move(*resting));
 
   std::vector<StepStatistics> steps;
   const bool finished = RunSteps(flags, &simulation, &steps);
@@ -158,7 +177,7 @@ int Simulate(const SimulateFlags& flags) {
   }
   if (!flags.picture.empty() && !steps.empty()) {
     const std::string picture =
-        simulation::DrawPicture(simulation.scene(), simulation.island_of_body(),
+        simulation::DrawPicture(simulation.scene(), simulation.IslandOfBody(),
                                 {.caption = Caption(flags, simulation, steps.back()),
                                  .note = "One color per island of bodies in contact; gray: no "
                                          "contact."});
@@ -201,6 +220,10 @@ void AddSimulateCommand(CLI::App* app, Run* run) {
       ->check(Between(1e-6, 1));
   AddServerFlags(command, &flags->solve);
   AddSolverFlags(command, &flags->solve);
+  AddRestFlag(command,
+              "HORIZON,TOLERANCE: leave out bodies that move less than TOLERANCE [m] within so "
+              "many seconds, until something comes near; each takes a long step per horizon",
+              &flags->solve.options, &flags->rest);
   command
       ->add_option("--csv", flags->csv,
                    "File with one row per step; contacts include gaps that may close in the step")

@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
@@ -19,24 +19,8 @@ using Clock = std::chrono::steady_clock;
 struct SolveFilesFlags : SolveFlags {
   std::vector<std::string> files;
   std::string output;
-  double rest_tolerance{0};  // drift up to which an island counts as at rest, with options.rest
+  std::optional<RestFlag> rest;
 };
-
-// HORIZON,TOLERANCE of --rest. Throws an error that CLI::App reports.
-void SetRest(const std::string& text, SolveFilesFlags* flags) {
-  const size_t comma = text.find(',');
-  double horizon = 0, tolerance = 0;
-  const bool read = comma != std::string::npos &&
-                    CLI::detail::lexical_cast(text.substr(0, comma), horizon) &&
-                    CLI::detail::lexical_cast(text.substr(comma + 1), tolerance);
-  if (!read || !std::isfinite(horizon) || !(horizon > 0) || !std::isfinite(tolerance) ||
-      !(tolerance > 0)) {
-    throw CLI::ValidationError("--rest",
-                               "'" + text + "' is not HORIZON,TOLERANCE, two finite numbers > 0");
-  }
-  flags->options.solver.rest = {.horizon = horizon};
-  flags->rest_tolerance = tolerance;
-}
 
 // One line of the table.
 struct Summary {
@@ -47,7 +31,7 @@ struct Summary {
   int resting{0};  // islands
 };
 
-Summary Summarize(const Solution& solution, double rest_tolerance) {
+Summary Summarize(const Solution& solution, const std::optional<RestFlag>& rest) {
   Summary summary;
   // The enum is ordered from best to worst, except for its last.
   const auto badness = [](SolveStatus status) {
@@ -59,7 +43,7 @@ Summary Summarize(const Solution& solution, double rest_tolerance) {
     summary.iterations = std::max(summary.iterations, island.iterations);
     summary.momentum_residual = std::max(summary.momentum_residual, island.momentum_residual);
     summary.optimality_gap_bound += island.optimality_gap_bound;
-    summary.resting += island.rest_drift >= 0 && island.rest_drift <= rest_tolerance ? 1 : 0;
+    summary.resting += rest && island.rest_drift <= rest->tolerance ? 1 : 0;
   }
   summary.worst_status = Name(worst);
   return summary;
@@ -68,18 +52,18 @@ Summary Summarize(const Solution& solution, double rest_tolerance) {
 void PrintTableHead(const SolveFilesFlags& flags) {
   std::printf("%-36s %7s %8s %7s %7s %-19s %10s %10s %11s %10s%s\n", "problem", "bodies",
               "contacts", "rows", "islands", "worst status", "iterations", "residual",
-              "gap bound/J", "ms", flags.options.solver.rest ? " at rest" : "");
+              "gap bound/J", "ms", flags.rest ? " at rest" : "");
 }
 
 void PrintTableLine(const std::string& file, const SolveFilesFlags& flags, const Solution& solution,
                     double time_ms) {
-  const Summary summary = Summarize(solution, flags.rest_tolerance);
+  const Summary summary = Summarize(solution, flags.rest);
   std::printf("%-36s %7zu %8zu %7zu %7zu %-19s %10d %10.2e %11.2e %10.3f",
               std::filesystem::path(file).filename().c_str(), solution.island_of_tree.size(),
               solution.impulse.size() / 3, solution.row_impulse.size(), solution.islands.size(),
               summary.worst_status, summary.iterations, summary.momentum_residual,
               summary.optimality_gap_bound, time_ms);
-  if (flags.options.solver.rest) std::printf(" %7d", summary.resting);
+  if (flags.rest) std::printf(" %7d", summary.resting);
   std::printf("\n");
   std::fflush(stdout);
 }
@@ -127,10 +111,10 @@ void AddSolveCommand(CLI::App* app, Run* run) {
   command->add_option("--output", flags->output, "File for the solution; default: standard output");
   AddServerFlags(command, flags.get());
   AddSolverFlags(command, flags.get());
-  command->add_option_function<std::string>(
-      "--rest", [flags = flags.get()](const std::string& text) { SetRest(text, flags); },
-      "HORIZON,TOLERANCE: bound how far islands move within so many seconds if nothing changes; "
-      "tables count those that move less than TOLERANCE [m] as at rest");
+  AddRestFlag(command,
+              "HORIZON,TOLERANCE: bound how far islands move within so many seconds if nothing "
+              "changes; tables count those that move less than TOLERANCE [m] as at rest",
+              &flags->options, &flags->rest);
   command->callback([=] { *run = [=] { return SolveFiles(*flags); }; });
 }
 

@@ -25,6 +25,19 @@ std::string SetTimeBudget(const std::string& text, SolveOptions* options) {
   return "";
 }
 
+std::optional<RestFlag> ReadRest(const std::string& text) {
+  const size_t comma = text.find(',');
+  RestFlag rest;
+  const bool read = comma != std::string::npos &&
+                    CLI::detail::lexical_cast(text.substr(0, comma), rest.horizon) &&
+                    CLI::detail::lexical_cast(text.substr(comma + 1), rest.tolerance);
+  if (!read || !std::isfinite(rest.horizon) || !(rest.horizon > 0) ||
+      !std::isfinite(rest.tolerance) || !(rest.tolerance > 0)) {
+    return std::nullopt;
+  }
+  return rest;
+}
+
 }  // namespace
 
 CLI::Validator OutputFile() {
@@ -116,6 +129,19 @@ void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
         if (!error.empty()) throw CLI::ValidationError("--time-budget", error);
       },
       "Seconds after which the best iterate is returned");
+}
+
+void AddRestFlag(CLI::App* command, const char* help, SolveOptions* options,
+                 std::optional<RestFlag>* rest) {
+  const auto set = [options, rest](const std::string& text) {
+    *rest = ReadRest(text);
+    if (!*rest) {
+      throw CLI::ValidationError("--rest",
+                                 "'" + text + "' is not HORIZON,TOLERANCE, two finite numbers > 0");
+    }
+    options->solver.rest = {.horizon = (*rest)->horizon};
+  };
+  command->add_option_function<std::string>("--rest", set, help);
 }
 
 }  // namespace sap::client

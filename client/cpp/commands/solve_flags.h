@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 
 #include "client/cpp/client.h"
@@ -13,6 +14,12 @@ struct SolveFlags {
   std::string server{"embedded:"};
   ConnectOptions connect;
   SolveOptions options;
+};
+
+// --rest HORIZON,TOLERANCE.
+struct RestFlag {
+  double horizon{0};    // of the certificate [s]
+  double tolerance{0};  // drift up to which an island is at rest [m]
 };
 
 // A file that is written at the end of a long command, whose folder has to be there before.
@@ -33,5 +40,9 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags);
 // --tolerance, --islands, --newton, --coulomb, --max-iterations, --time-budget, --priority. Ranges
 // of the schema are not checked here: the server does, and names the field.
 void AddSolverFlags(CLI::App* command, SolveFlags* flags);
+
+// --rest, which also asks for the certificate in the options.
+void AddRestFlag(CLI::App* command, const char* help, SolveOptions* options,
+                 std::optional<RestFlag>* rest);
 
 }  // namespace sap::client

@@ -27,8 +27,8 @@ static_assert(
     kLayoutWithoutWideVectors<Tree, Node, fcl::AABBd, fcl::Boxd, fcl::Sphered,
                               fcl::CollisionRequestd, fcl::CollisionResultd, fcl::Contactd>);
 
-// The tree is refitted at every call, which degrades it as bodies move; it is rebuilt after this
-// many calls.
+// The tree of moving bodies is refitted at every call, which degrades it as bodies move; it is
+// rebuilt after this many calls.
 constexpr int kCallsBetweenBuilds = 20;
 
 // Depth, as a fraction of the smaller body, up to which a direction may serve as the normal of a
@@ -123,11 +123,14 @@ struct CollisionDetector::Impl {
   std::vector<Plane> planes;
   std::vector<std::unique_ptr<fcl::CollisionGeometryd>> shapes;
   std::vector<double> bounding_radii;
-  Tree tree;  // owns the nodes
+  // The trees own the nodes. That of resting bodies is rebuilt after half of it was inserted.
+  Tree moving, still;
   std::vector<Node*> leaf_of_body;
+  std::vector<uint8_t> is_still;  // in which tree each leaf is
   int calls{0};
-  // Scratch of one call.
+  size_t insertions{0};  // into the tree of resting bodies since it was built
   std::vector<Matrix3d> rotations;
+  // Scratch of one call.
   std::vector<BodyPair> pairs;
   std::span<const Body> bodies;
   std::span<const Motion> motions;
@@ -142,9 +145,10 @@ struct CollisionDetector::Impl {
       bounding_radii.push_back(body.shape.bounding_radius());
       const uintptr_t index = leaf_of_body.size();
       leaf_of_body.push_back(
-          tree.insert(fcl::AABBd(body.position), reinterpret_cast<void*>(index)));
+          moving.insert(fcl::AABBd(body.position), reinterpret_cast<void*>(index)));
     }
     rotations.resize(scene.bodies.size());
+    is_still.resize(scene.bodies.size());
   }
 
   double Reach(int i) const { return motions.empty() ? 0 : motions[i].reach; }
@@ -154,18 +158,41 @@ struct CollisionDetector::Impl {
     return motions[index_a].displacement - motions[index_b].displacement;
   }
 
-  void UpdateTree() {
+  void UpdateTrees(std::span<const uint8_t> resting) {
     for (size_t i = 0; i < bodies.size(); ++i) {
+      const bool rests = !resting.empty() && resting[i] != 0;
+      if (rests && is_still[i] != 0) continue;
       rotations[i] = bodies[i].rotation();
       const Vector3d half = BoundingHalfExtent(bodies[i].shape, rotations[i]) +
                             Vector3d::Constant(Reach(static_cast<int>(i)));
-      leaf_of_body[i]->bv = fcl::AABBd(bodies[i].position - half, bodies[i].position + half);
+      const fcl::AABBd bounds(bodies[i].position - half, bodies[i].position + half);
+      if (rests == (is_still[i] != 0)) {
+        leaf_of_body[i]->bv = bounds;
+        continue;
+      }
+      (rests ? moving : still).remove(leaf_of_body[i]);
+      leaf_of_body[i] = (rests ? still : moving).insert(bounds, reinterpret_cast<void*>(i));
+      is_still[i] = rests ? 1 : 0;
+      if (rests) ++insertions;
     }
     if (calls++ % kCallsBetweenBuilds == 0) {
-      tree.balanceTopdown();
+      moving.balanceTopdown();
     } else {
-      tree.refit();
+      moving.refit();
     }
+    if (2 * insertions > still.size()) {
+      still.balanceTopdown();
+      insertions = 0;
+    }
+  }
+
+  // Pairs whose boxes overlap, except those of two resting bodies.
+  void FindPairs() {
+    pairs.clear();
+    if (moving.empty()) return;
+    CollectPairs(moving.getRoot(), &pairs);
+    if (!still.empty()) CollectPairs(moving.getRoot(), still.getRoot(), &pairs);
+    std::sort(pairs.begin(), pairs.end());
   }
 
   fcl::Transform3d Pose(int i) const {
@@ -328,18 +355,18 @@ CollisionDetector::CollisionDetector(CollisionDetector&&) noexcept = default;
 CollisionDetector& CollisionDetector::operator=(CollisionDetector&&) noexcept = default;
 
 void CollisionDetector::FindContacts(std::span<const Body> bodies, std::span<const Motion> motions,
-                                     ContactSet* contacts) {
+                                     std::span<const uint8_t> resting, ContactSet* contacts) {
   contacts->Clear();
   impl_->bodies = bodies;
   impl_->motions = motions;
-  impl_->UpdateTree();
-  impl_->pairs.clear();
-  if (!impl_->tree.empty()) CollectPairs(impl_->tree.getRoot(), &impl_->pairs);
-  std::sort(impl_->pairs.begin(), impl_->pairs.end());
+  impl_->UpdateTrees(resting);
+  impl_->FindPairs();
   auto pair = impl_->pairs.begin();
   for (int a = 0; a < static_cast<int>(bodies.size()); ++a) {
-    for (const Plane& plane : impl_->planes) {
-      AddPlaneContacts(bodies[a], impl_->rotations[a], a, plane, impl_->Reach(a), contacts);
+    if (impl_->is_still[a] == 0) {
+      for (const Plane& plane : impl_->planes) {
+        AddPlaneContacts(bodies[a], impl_->rotations[a], a, plane, impl_->Reach(a), contacts);
+      }
     }
     for (; pair != impl_->pairs.end() && First(*pair) == a; ++pair) {
       impl_->AddPairContacts(a, Second(*pair), contacts);

@@ -46,9 +46,15 @@ class CollisionDetector {
   CollisionDetector& operator=(CollisionDetector&&) noexcept;
 
   // Contacts at the current poses. The bodies must have the number and shapes of the scene's.
-  // motions: one per body, or empty: only pairs that touch.
+  // motions: one per body, or empty: only pairs that touch. resting: one per body, or empty: none
+  // rests. Contacts of resting bodies with each other and with planes are left out, at no cost;
+  // poses and motions of those that also rested in the call before must not have changed.
   void FindContacts(std::span<const Body> bodies, std::span<const Motion> motions,
-                    ContactSet* contacts);
+                    std::span<const uint8_t> resting, ContactSet* contacts);
+  void FindContacts(std::span<const Body> bodies, std::span<const Motion> motions,
+                    ContactSet* contacts) {
+    FindContacts(bodies, motions, {}, contacts);
+  }
 
  private:
   struct Impl;

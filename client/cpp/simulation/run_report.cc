@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cinttypes>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -49,12 +50,17 @@ double Percentile(std::vector<double> values, double percent) {
 std::string StepsAsCsv(std::span<const StepStatistics> steps) {
   std::string text =
       "step,contacts,islands,largest_island_dofs,iterations,iterations_weighted,solve_s,"
-      "round_trip_s,momentum_error,penetration,kinetic_energy\n";
+      "round_trip_s,momentum_error,penetration,kinetic_energy,bodies,long_step_bodies,"
+      "woken_by_pair,woken_by_input,long_steps,long_steps_refused\n";
   for (const StepStatistics& step : steps) {
-    text += Format("%d,%d,%d,%d,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g\n", step.step, step.contacts,
-                   step.islands, step.largest_island_dofs, step.iterations,
-                   step.iterations_weighted, step.solve_s, step.round_trip_s, step.momentum_error,
-                   step.penetration, step.kinetic_energy);
+    const client::RestCounts& rest = step.rest;
+    text +=
+        Format("%d,%d,%d,%d,%d,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%d,%d,%" PRId64 ",%" PRId64 ",%" PRId64
+               ",%" PRId64 "\n",
+               step.step, step.contacts, step.islands, step.largest_island_dofs, step.iterations,
+               step.iterations_weighted, step.solve_s, step.round_trip_s, step.momentum_error,
+               step.penetration, step.kinetic_energy, step.bodies, step.long_step_bodies,
+               rest.woken_by_pair, rest.woken_by_input, rest.long_steps, rest.long_steps_refused);
   }
   return text;
 }
@@ -75,6 +81,26 @@ std::string SummaryTable(std::span<const StepStatistics> steps) {
     text += "\n";
   }
   return text;
+}
+
+std::string RestSummary(std::span<const StepStatistics> steps, size_t bodies) {
+  double steps_taken = 0, long_steps_taken = 0;  // of bodies
+  client::RestCounts sum;
+  for (const StepStatistics& step : steps) {
+    steps_taken += step.bodies;
+    long_steps_taken += step.long_step_bodies;
+    sum.woken_by_pair += step.rest.woken_by_pair;
+    sum.woken_by_input += step.rest.woken_by_input;
+    sum.long_steps += step.rest.long_steps;
+    sum.long_steps_refused += step.rest.long_steps_refused;
+  }
+  const double all = std::max(1.0, static_cast<double>(steps.size() * bodies));
+  return Format(
+      "body steps solved: %.2f %%, and long steps %.2f %%\n"
+      "islands woken by a pair: %" PRId64 ", by an input: %" PRId64 ", by the horizon: %" PRId64
+      " (long steps refused, of %" PRId64 ")\n",
+      100 * steps_taken / all, 100 * long_steps_taken / all, sum.woken_by_pair, sum.woken_by_input,
+      sum.long_steps_refused, sum.long_steps);
 }
 
 }  // namespace sap::simulation

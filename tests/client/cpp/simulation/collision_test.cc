@@ -436,5 +436,40 @@ TEST(CollisionTest, EmptyScenesHaveNoContacts) {
   EXPECT_EQ(Contacts({At(kBox, {0, 0, 1})}).size(), 0);
 }
 
+// Who rests changes from call to call, and what rests does not move: contacts are those of a
+// detector for which nobody rests, without those of resting bodies among themselves.
+TEST(CollisionTest, ContactsOfRestingBodiesAmongThemselvesAreLeftOut) {
+  Scene scene;
+  scene.bodies = RandomPile(200, 5);
+  scene.planes = {{Vector3d::UnitZ(), 0.1}};
+  CollisionDetector detector(scene);
+  std::vector<uint8_t> resting(scene.bodies.size(), 0);
+  std::vector<Motion> motions(scene.bodies.size(), Motion{.reach = 0.005});
+  std::mt19937 random(1);
+  size_t with_resting = 0;
+  for (int call = 0; call < 60; ++call) {
+    for (size_t i = 0; i < resting.size(); ++i) {
+      if (random() % 8 == 0) resting[i] ^= 1;
+      if (resting[i] == 0) scene.bodies[i].position += 0.002 * Vector3d::Random();
+    }
+    ContactSet found, all, expected;
+    detector.FindContacts(scene.bodies, motions, resting, &found);
+    CollisionDetector(scene).FindContacts(scene.bodies, motions, &all);
+    for (int i = 0; i < all.size(); ++i) {
+      const int a = all.body_a[i], b = all.body_b[i];
+      if (resting[a] != 0 && (b < 0 || resting[b] != 0)) continue;
+      if (b >= 0 && resting[a] + resting[b] == 1) ++with_resting;
+      expected.Add(a, b, Vector3d(all.point.data() + 3 * i), Vector3d(all.normal.data() + 3 * i),
+                   all.signed_distance[i]);
+    }
+    ASSERT_EQ(found.body_a, expected.body_a) << call;
+    EXPECT_EQ(found.body_b, expected.body_b);
+    EXPECT_EQ(found.point, expected.point);
+    EXPECT_EQ(found.normal, expected.normal);
+    EXPECT_EQ(found.signed_distance, expected.signed_distance);
+  }
+  EXPECT_GT(with_resting, 1000u);
+}
+
 }  // namespace
 }  // namespace sap::simulation

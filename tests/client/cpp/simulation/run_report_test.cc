@@ -31,19 +31,24 @@ std::vector<StepStatistics> TwoSteps() {
   first.momentum_error = 1e-7;
   first.penetration = 0.003;
   first.kinetic_energy = 12.5;
+  first.bodies = 20;
+  first.long_step_bodies = 5;
+  first.rest = {.woken_by_pair = 1, .woken_by_input = 2, .long_steps = 4, .long_steps_refused = 3};
   StepStatistics second = first;
   second.step = 1;
   second.contacts = 300;
   second.iterations = 8;
+  second.bodies = 10;
   return {first, second};
 }
 
 TEST(StepsAsCsvTest, HasOneRowPerStepUnderTheNamesOfTheColumns) {
   EXPECT_EQ(StepsAsCsv(TwoSteps()),
             "step,contacts,islands,largest_island_dofs,iterations,iterations_weighted,solve_s,"
-            "round_trip_s,momentum_error,penetration,kinetic_energy\n"
-            "0,100,5,60,4,2.5,0.001,0.002,1e-07,0.003,12.5\n"
-            "1,300,5,60,8,2.5,0.001,0.002,1e-07,0.003,12.5\n");
+            "round_trip_s,momentum_error,penetration,kinetic_energy,bodies,long_step_bodies,"
+            "woken_by_pair,woken_by_input,long_steps,long_steps_refused\n"
+            "0,100,5,60,4,2.5,0.001,0.002,1e-07,0.003,12.5,20,5,1,2,4,3\n"
+            "1,300,5,60,8,2.5,0.001,0.002,1e-07,0.003,12.5,10,5,1,2,4,3\n");
 }
 
 // The words of the line of the table that starts with a name, after the name.
@@ -70,6 +75,13 @@ TEST(SummaryTableTest, GivesMeanPercentilesAndLargest) {
 
 TEST(SummaryTableTest, ARunWithoutStepsHasATableOfZeros) {
   EXPECT_EQ(Numbers(SummaryTable({}), "contacts"), (std::vector<std::string>{"0", "0", "0", "0"}));
+}
+
+TEST(RestSummaryTest, GivesSharesOfAllBodyStepsAndSumsOfIslands) {
+  EXPECT_EQ(RestSummary(TwoSteps(), 100),
+            "body steps solved: 15.00 %, and long steps 5.00 %\n"
+            "islands woken by a pair: 2, by an input: 4, by the horizon: 6 (long steps refused, of "
+            "8)\n");
 }
 
 }  // namespace

@@ -168,8 +168,7 @@ TEST(SimulationTest, StatisticsSumUpTheIslandsOfTheAnswer) {
   EXPECT_EQ(step->solve_s, 0.75);
   EXPECT_NEAR(step->penetration, 1e-4, 1e-15);
   EXPECT_NEAR(step->kinetic_energy, KineticEnergy(simulation.scene().bodies), 0);
-  EXPECT_EQ(std::vector(simulation.island_of_body().begin(), simulation.island_of_body().end()),
-            (std::vector<int32_t>{-1, 0, 0}));
+  EXPECT_EQ(simulation.IslandOfBody(), (std::vector<int32_t>{-1, 0, 0}));
 }
 
 TEST(SimulationTest, AStepWithoutAnAnswerMovesNothing) {
