@@ -79,6 +79,7 @@ void AnswerContent::Clear() {
   informed_ = false;
   problem_.reset();
   record_.reset();
+  moves_.reset();
   bytes_.clear();
   error_struct_ = {.struct_size = sizeof error_struct_,
                    .kind = SAP_OK,
@@ -120,6 +121,16 @@ void AnswerContent::SetForecast(IslandForecast forecast) {
                       .island_of_tree = ArrayOf(forecast_.island_of_tree),
                       .solve_time_s = ArrayOf(forecast_.solve_time_s)};
   forecast_found_ = true;
+}
+
+void AnswerContent::SetMoves(MoveStructs moves) {
+  Clear();
+  moves_ = std::make_unique<MoveStructs>(std::move(moves));
+  moves_->moves = {.struct_size = sizeof moves_->moves,
+                   .body_id = ArrayOf(moves_->body_id),
+                   .duration = ArrayOf(moves_->duration),
+                   .velocity = ArrayOf(moves_->velocity),
+                   .resting = moves_->resting};
 }
 
 void AnswerContent::SetInfo(client::ServerInfo info) {

@@ -43,6 +43,15 @@ struct RecordStructs {
   sap_record record;
 };
 
+// A sap_body_moves with its arrays.
+struct MoveStructs {
+  std::vector<uint32_t> body_id;
+  std::vector<double> duration;
+  std::vector<double> velocity;
+  int64_t resting{0};
+  sap_body_moves moves{};
+};
+
 class AnswerContent {
  public:
   AnswerContent() { Clear(); }
@@ -63,6 +72,7 @@ class AnswerContent {
   void SetBytes(std::string bytes);
   // Null: the end of a recording.
   void SetRecord(std::unique_ptr<RecordStructs> record);
+  void SetMoves(MoveStructs moves);
 
   // Outlives Set*.
   void set_step_id(uint64_t step_id) { step_id_ = step_id; }
@@ -79,6 +89,7 @@ class AnswerContent {
   const sap_server_info* info_struct() const { return informed_ ? &info_struct_ : nullptr; }
   const sap_problem* problem_struct() const { return problem_ ? problem_->get() : nullptr; }
   const sap_record* record_struct() const { return record_ ? &record_->record : nullptr; }
+  const sap_body_moves* moves_struct() const { return moves_ ? &moves_->moves : nullptr; }
   sap_bytes bytes() const { return {bytes_.data(), static_cast<int64_t>(bytes_.size())}; }
 
  private:
@@ -108,6 +119,7 @@ class AnswerContent {
 
   std::unique_ptr<ProblemStructs> problem_;
   std::unique_ptr<RecordStructs> record_;
+  std::unique_ptr<MoveStructs> moves_;
   std::string bytes_;
 
   bool differentiated_{false};

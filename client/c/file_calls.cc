@@ -16,14 +16,8 @@ struct sap_recording {
 namespace {
 
 using sap::c::Fail;
+using sap::c::RunOnAnswer;
 using sap::c::Status;
-
-template <typename Work>
-int32_t Run(sap_answer* answer, const Work& work) noexcept {
-  if (answer == nullptr) return SAP_INVALID_ARGUMENT;
-  return sap::c::RunHere(std::span<sap_answer* const>(&answer, 1),
-                         [&] { return work(answer->content.get()); });
-}
 
 // Runs `work(path)` unless there is no path.
 template <typename Work>
@@ -42,7 +36,7 @@ Status WithBytes(const sap_bytes& bytes, const Work& work) {
 
 template <typename Work>
 int32_t RunOn(sap_recording* recording, sap_answer* answer, const Work& work) noexcept {
-  return Run(answer, [&](auto* content) -> Status {
+  return RunOnAnswer(answer, [&](auto* content) -> Status {
     if (recording == nullptr) return Fail(SAP_INVALID_ARGUMENT, "the recording is NULL");
     return work(recording->recording.get(), content);
   });
@@ -52,7 +46,7 @@ int32_t OpenRecording(const char* path, sap::c::RecordingUse use, sap_recording*
                       sap_answer* answer) noexcept {
   if (recording == nullptr) return SAP_INVALID_ARGUMENT;
   *recording = nullptr;
-  return Run(answer, [&](sap::c::AnswerContent*) {
+  return RunOnAnswer(answer, [&](sap::c::AnswerContent*) {
     return WithPath(path, [&](const std::string& file) -> Status {
       auto opened = sap::c::OpenRecording(file, use);
       if (!opened) return tl::unexpected(std::move(opened.error()));
@@ -75,33 +69,35 @@ const sap_record* sap_answer_record(const sap_answer* answer) {
 sap_bytes sap_answer_bytes(const sap_answer* answer) { return sap::c::ContentOf(answer).bytes(); }
 
 int32_t sap_format_problem(const sap_problem* problem, int32_t format, sap_answer* answer) {
-  return Run(answer, [&](auto* content) { return FormatProblem(problem, format, content); });
+  return RunOnAnswer(answer,
+                     [&](auto* content) { return FormatProblem(problem, format, content); });
 }
 
 int32_t sap_format_solution(const sap_solution* solution, int32_t format, sap_answer* answer) {
-  return Run(answer, [&](auto* content) { return FormatSolution(solution, format, content); });
+  return RunOnAnswer(answer,
+                     [&](auto* content) { return FormatSolution(solution, format, content); });
 }
 
 int32_t sap_parse_problem(sap_bytes bytes, int32_t format, sap_answer* answer) {
-  return Run(answer, [&](auto* content) {
+  return RunOnAnswer(answer, [&](auto* content) {
     return WithBytes(bytes, [&](const auto& text) { return ParseProblem(text, format, content); });
   });
 }
 
 int32_t sap_parse_solution(sap_bytes bytes, int32_t format, sap_answer* answer) {
-  return Run(answer, [&](auto* content) {
+  return RunOnAnswer(answer, [&](auto* content) {
     return WithBytes(bytes, [&](const auto& text) { return ParseSolution(text, format, content); });
   });
 }
 
 int32_t sap_save_problem(const sap_problem* problem, const char* path, sap_answer* answer) {
-  return Run(answer, [&](auto* content) {
+  return RunOnAnswer(answer, [&](auto* content) {
     return WithPath(path, [&](const auto& file) { return SaveProblem(problem, file, content); });
   });
 }
 
 int32_t sap_load_problem(const char* path, sap_answer* answer) {
-  return Run(answer, [&](auto* content) {
+  return RunOnAnswer(answer, [&](auto* content) {
     return WithPath(path, [&](const auto& file) { return LoadProblem(file, content); });
   });
 }

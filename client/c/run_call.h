@@ -34,4 +34,12 @@ int32_t RunHere(std::span<sap_answer* const> answers, const Work& work) noexcept
   return Finish(work, answers);
 }
 
+// Runs `work(content)` for one answer.
+template <typename Work>
+int32_t RunOnAnswer(sap_answer* answer, const Work& work) noexcept {
+  if (answer == nullptr) return SAP_INVALID_ARGUMENT;
+  return RunHere(std::span<sap_answer* const>(&answer, 1),
+                 [&] { return work(answer->content.get()); });
+}
+
 }  // namespace sap::c

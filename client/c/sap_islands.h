@@ -77,6 +77,7 @@ typedef struct sap_client sap_client;
 typedef struct sap_session sap_session;
 typedef struct sap_batch sap_batch;
 typedef struct sap_recording sap_recording;
+typedef struct sap_resting sap_resting;
 typedef struct sap_answer sap_answer;
 
 SAP_API sap_answer* sap_answer_new(void);
@@ -97,6 +98,7 @@ SAP_API const sap_forecast* sap_answer_forecast(const sap_answer* answer);
 SAP_API const sap_server_info* sap_answer_info(const sap_answer* answer);
 SAP_API const sap_problem* sap_answer_problem(const sap_answer* answer);
 SAP_API const sap_record* sap_answer_record(const sap_answer* answer);
+SAP_API const sap_body_moves* sap_answer_moves(const sap_answer* answer);
 SAP_API sap_bytes sap_answer_bytes(const sap_answer* answer);
 // Number of the step that sap_session_send sent or whose outcome was taken: 1, 2, ..., also after
 // an error of the step; 0: none.
@@ -233,6 +235,37 @@ SAP_API int32_t sap_session_in_flight(const sap_session* session);
 SAP_API int32_t sap_session_draining(const sap_session* session);
 // 0 if it has ended: no step can be sent.
 SAP_API int32_t sap_session_is_open(const sap_session* session);
+
+// ---- Bodies at rest, which are left out of the steps (deploy/docs/rest.md): which ones rest, with
+// which velocities, until when. One step of a simulation: sap_resting_due, and the long step of
+// these with sap_resting_take_long_steps; sap_resting_wake; the step of all that are awake with
+// sap_resting_take_step. Each of these leaves its bodies in sap_answer_moves.
+
+SAP_API int32_t sap_resting_create(const sap_rest_rules* rules, sap_resting** resting,
+                                   sap_answer* answer);
+SAP_API void sap_resting_free(sap_resting* resting);
+// The horizon of certificates and long steps, in whole time steps [s].
+SAP_API double sap_resting_horizon(const sap_resting* resting);
+// The number of the island that each body rests in, -1: it is awake, and part of the next problem.
+SAP_API int32_t sap_resting_islands(const sap_resting* resting, const uint32_t* body_id,
+                                    int64_t count, int32_t* islands);
+// Writes as much as its struct_size says.
+SAP_API int32_t sap_resting_counts(const sap_resting* resting, sap_rest_counts* counts);
+// Bodies of the islands whose horizon ends now, with the velocities that they kept.
+SAP_API int32_t sap_resting_due(const sap_resting* resting, sap_answer* answer);
+// Wakes the islands of the bodies, for a SAP_WAKE_*: all their bodies.
+SAP_API int32_t sap_resting_wake(sap_resting* resting, const uint32_t* body_id, int64_t count,
+                                 int32_t reason, sap_answer* answer);
+// Wakes all, as where gravity changes, and goes on with steps of another length [s].
+SAP_API int32_t sap_resting_set_time_step(sap_resting* resting, double time_step,
+                                          sap_answer* answer);
+// The long step of whole islands that are due: who rests on, then who wakes.
+SAP_API int32_t sap_resting_take_long_steps(sap_resting* resting, const sap_problem* problem,
+                                            const sap_solution* solution, sap_answer* answer);
+// The step of all that are awake, which ends a time step: who rests from now on. Durations are 0,
+// velocities those of the solution.
+SAP_API int32_t sap_resting_take_step(sap_resting* resting, const sap_problem* problem,
+                                      const sap_solution* solution, sap_answer* answer);
 
 // ---- Files and messages, of libsap_islands_client alone
 

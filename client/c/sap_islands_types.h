@@ -338,6 +338,39 @@ typedef struct sap_forecast {
   sap_doubles solve_time_s;   // per island: predicted time of a warm solve on one core
 } sap_forecast;
 
+// ---- Bodies at rest
+
+// All finite and > 0; the horizon at most 10000 time steps.
+typedef struct sap_rest_rules {
+  size_t struct_size;
+  double horizon;    // of certificates and long steps, rounded to whole time steps [s]
+  double tolerance;  // largest rest_drift of an island that rests [m]
+  double time_step;  // of the other steps [s]
+} sap_rest_rules;
+
+enum {
+  SAP_WAKE_PAIR = 0,  // a body outside of the island within the margin
+  SAP_WAKE_INPUT = 1  // load, motor, target, material or gravity changed
+};
+
+// How the poses of M bodies follow their velocities, which they have from now on.
+typedef struct sap_body_moves {
+  size_t struct_size;
+  sap_uint32s body_id;   // [M]
+  sap_doubles duration;  // [M] [s]; 0: it stays where it is
+  sap_doubles velocity;  // [6 M] linear, then angular, in world axes [m/s, rad/s]
+  int64_t resting;       // of them, the first so many rest; the others are awake
+} sap_body_moves;
+
+// Since the beginning, in islands.
+typedef struct sap_rest_counts {
+  size_t struct_size;
+  int64_t woken_by_pair;
+  int64_t woken_by_input;
+  int64_t long_steps;
+  int64_t long_steps_refused;  // each wakes an island
+} sap_rest_counts;
+
 // ---- Derivatives (proto/sap/v1/gradient.proto)
 
 // dL/d(output); empty arrays are 0.

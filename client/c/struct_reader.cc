@@ -440,6 +440,12 @@ Read<sap_record> ReadRecord(const sap_record* record) {
   return reader.Result(reader.Take(record, "record."));
 }
 
+Read<sap_rest_rules> ReadRestRules(const sap_rest_rules* rules) {
+  if (rules == nullptr) return Refuse("rules", "is missing");
+  StructReader reader;
+  return reader.Result(reader.Take(rules, "rules."));
+}
+
 Read<sap_error> ReadError(const sap_error* error) {
   StructReader reader;
   return reader.Result(reader.Take(error, "error."));

@@ -73,6 +73,7 @@ struct GivenSolution {
 // The structs in the size that this library knows. Null is an error; arrays are checked.
 Read<GivenSolution> ReadSolution(const sap_solution* solution);
 Read<sap_record> ReadRecord(const sap_record* record);
+Read<sap_rest_rules> ReadRestRules(const sap_rest_rules* rules);
 Read<sap_error> ReadError(const sap_error* error);
 
 // Lists of a batch, of `count` entries: answers that are different ones. An input at NULL is an

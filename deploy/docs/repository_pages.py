@@ -34,6 +34,7 @@ REFERENCE = {
         "Client, sessions and solutions",
         "sap_islands",
         "connect Client Session Options CoulombFriction InteriorPoint NewtonMethod Priority Rest "
+        "RestingIslands WakeReason BodyMoves LongSteps RestCounts "
         "Solution Islands Island IslandStatus Timings StepOutcome ServerInfo EmbeddedServer Tls "
         "SapError Aborted Cancelled DeadlineExceeded FailedPrecondition Internal InvalidArgument "
         "PermissionDenied ResourceExhausted Unauthenticated Unavailable Unimplemented",

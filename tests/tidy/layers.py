@@ -30,7 +30,7 @@ AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*SERVICE, *AUTH, "server/ops/")
 BACKEND = ("client/cpp/backend/", *(f"client/cpp/{name}.h" for name in (
     "connect_options", "credentials", "derivatives", "error", "outcomes", "problem",
-    "server_info", "session", "solution", "solve_options")), *ENGINE)
+    "resting_islands", "server_info", "session", "solution", "solve_options")), *ENGINE)
 CLIENT = ("client/cpp/", "solver/split/", *FLAGS, *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,

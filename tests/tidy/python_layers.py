@@ -19,6 +19,7 @@ STRUCTS = (*ARRAYS, "binaries", *FORMATS)
 DATA = (*STRUCTS, "problem", "solution", "options", "derivatives", "server_info", "session")
 LIBRARY = (*DATA, *PROCESS, "tls", "_library")
 FILES = (*DATA, "_library.c_records", "problem_files", "recording")
+RESTING = (*DATA, "_library.c_resting", "resting")
 CLIENT = (*LIBRARY, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
@@ -32,6 +33,7 @@ PYTHON = {
     **dict.fromkeys(FORMATS, STRUCTS),
     **dict.fromkeys(DATA[len(STRUCTS):], DATA),
     **dict.fromkeys(("problem_files", "recording"), FILES),
+    "resting": RESTING,
     "tls": (),
     "native": (),
     "binaries": PROCESS,
@@ -56,7 +58,7 @@ PYTHON = {
     "referee": REFEREE,
     "tools": (*CLIENT, *REFEREE, "replacement", "fem", "scenes", "soft_scenes", "tools"),
     "__main__": ("errors", "tools"),
-    "": (*FILES, *CLIENT, "referee"),
+    "": (*FILES, *CLIENT, "resting", "referee"),
 }
 
 # Packages that stay behind some modules: a user without them can use all the others.

@@ -65,6 +65,7 @@ from sap_islands.problem import (
 )
 from sap_islands.problem_files import load_problem, save_problem
 from sap_islands.recording import Recorded, RecordingWriter, read_recording
+from sap_islands.resting import BodyMoves, LongSteps, RestCounts, RestingIslands, WakeReason
 from sap_islands.server_info import ServerInfo
 from sap_islands.session import Session, StepOutcome
 from sap_islands.solution import Island, Islands, IslandStatus, Solution, Timings
@@ -78,6 +79,7 @@ __all__ = [
     "Aborted",
     "AdjointStatus",
     "BodyContacts",
+    "BodyMoves",
     "Cancelled",
     "Client",
     "ConstraintRows",
@@ -98,6 +100,7 @@ __all__ = [
     "Island",
     "IslandStatus",
     "Islands",
+    "LongSteps",
     "NewtonMethod",
     "Options",
     "PermissionDenied",
@@ -109,6 +112,8 @@ __all__ = [
     "RegularizationRule",
     "ResourceExhausted",
     "Rest",
+    "RestCounts",
+    "RestingIslands",
     "RigidBodies",
     "SapError",
     "ServerInfo",
@@ -122,6 +127,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",
+    "WakeReason",
     "concatenate",
     "connect",
     "load_problem",

@@ -86,6 +86,17 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_recording_read": (_int, (_pointer,) * 2),
     "sap_recording_write": (_int, (_pointer,) * 3),
     "sap_recording_close": (_int, (_pointer,) * 2),
+    "sap_answer_moves": (_pointer, (_pointer,)),
+    "sap_resting_create": (_int, (_pointer,) * 3),
+    "sap_resting_free": (None, (_pointer,)),
+    "sap_resting_horizon": (ctypes.c_double, (_pointer,)),
+    "sap_resting_islands": (_int, (_pointer, _pointer, _long, _pointer)),
+    "sap_resting_counts": (_int, (_pointer,) * 2),
+    "sap_resting_due": (_int, (_pointer,) * 2),
+    "sap_resting_wake": (_int, (_pointer, _pointer, _long, _int, _pointer)),
+    "sap_resting_set_time_step": (_int, (_pointer, ctypes.c_double, _pointer)),
+    "sap_resting_take_long_steps": (_int, (_pointer,) * 4),
+    "sap_resting_take_step": (_int, (_pointer,) * 4),
 }
 
 
