@@ -51,7 +51,7 @@ class LibraryStep:
 
     async def __call__(self):
         self._library.sap_session_step(
-            self._session.handle, self._block.address, None, None, self._answer.handle)
+            self._session._handle, self._block.address, None, None, self._answer.handle)
 
 
 def blocking(session, problem):
