@@ -22,7 +22,6 @@ namespace {
 using sap::client::RestingIslands;
 using sap::simulation::Scene;
 using sap::simulation::Simulation;
-using sap::simulation::StepStatistics;
 using sap::simulation::Vector3d;
 
 constexpr double kStep = 0.01;
