@@ -14,6 +14,9 @@ using client::Outcomes;
 using client::SolveOutcome;
 using client::Where;
 
+// Only steps of sessions start from velocities of earlier ones.
+constexpr bool kNotWarmStarted = false;
+
 // The inputs of a batch. One that cannot be read has its error in its answer, and no place among
 // those that are solved.
 template <typename Value>
@@ -101,7 +104,7 @@ Status Connection::Solve(const sap_problem* problem, const sap_options* options,
   auto outcome = client::Await<SolveOutcome>([&](Where where, Done<SolveOutcome> done) {
     backend_->SolveDivided(*view, *own, call.servers, call.left(), where, std::move(done));
   });
-  return Put(std::move(outcome), /*warm_started=*/false, answer);
+  return Put(std::move(outcome), kNotWarmStarted, answer);
 }
 
 Status Connection::SolveBatch(Problems problems, const sap_options* options,
@@ -116,7 +119,7 @@ Status Connection::SolveBatch(Problems problems, const sap_options* options,
   });
   if (!outcomes) return tl::unexpected(std::move(outcomes.error()));
   for (size_t i = 0; i < outcomes->size(); ++i) {
-    PutInto(answers[read.index[i]], std::move((*outcomes)[i]), /*warm_started=*/false);
+    PutInto(answers[read.index[i]], std::move((*outcomes)[i]), kNotWarmStarted);
   }
   return {};
 }
@@ -129,7 +132,7 @@ Status Connection::StreamBatch(Problems problems, const sap_options* options,
   const Inputs<ContactProblemView> read(problems, answers, ViewOf);
   for (const int index : read.refused) ended(index);
   const auto sink = [&](int i, SolveOutcome outcome) {
-    PutInto(answers[read.index[i]], std::move(outcome), /*warm_started=*/false);
+    PutInto(answers[read.index[i]], std::move(outcome), kNotWarmStarted);
     ended(read.index[i]);
   };
   return client::Await<Status>([&](Where where, Done<Status> done) {

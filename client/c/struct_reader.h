@@ -57,7 +57,7 @@ struct GivenDifferentiation {
   InputSelection wanted;
 };
 
-Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation* request);
+Read<GivenDifferentiation> ReadDifferentiation(const sap_differentiation* given);
 
 // Null: the defaults. Settings whose deadline has passed are an error.
 tl::expected<CallSettings, Error> ReadCall(const sap_call* call);
