@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "solver/newton/coulomb_rounds.h"
+#include "solver/newton/interior_point.h"
 #include "solver/newton/single_body_islands.h"
 #include "solver/solution_scatter.h"
 
@@ -202,7 +203,10 @@ void SolveRun::SolveOne(int island, const PlannedFactors& factors, const StopTok
   IslandReport* const report = &solution_.islands[island];
   if (options_.coulomb && HasCoulombFriction(view.range())) {
     // The certificate of the convex answer would go unread.
-    IterateIsland(view, options_, stop, state_.sweep_order, factors, &state_.workspace, report);
+    SolverOptions first = options_;
+    first.max_iterations =
+        std::min(options_.max_iterations, IterationsBeforeExactHandOver(options_, view));
+    IterateIsland(view, first, stop, state_.sweep_order, factors, &state_.workspace, report);
   } else {
     SolveIsland(view, options_, stop, state_.sweep_order, factors, &state_.workspace, report);
   }

@@ -30,17 +30,27 @@ constexpr double kCoupledEntry = 48;
 // Added by a method, of general contacts to the bytes of a contact.
 struct MethodBytes {
   double velocity{0}, contact{0}, general_contact{0}, row{0};
+
+  MethodBytes& operator+=(const MethodBytes& other) {
+    velocity += other.velocity;
+    contact += other.contact;
+    general_contact += other.general_contact;
+    row += other.row;
+    return *this;
+  }
 };
 // The vectors of GMRES, and a law of the rounds in each cone.
 constexpr MethodBytes kCoulomb{
     .velocity = 8 * (kMaxGmresProducts + 5), .contact = 240, .general_contact = 240};
 // States of the islands that are handed over, which may be all of them at once.
 constexpr MethodBytes kInteriorPoint{
-    .velocity = 16, .contact = 690, .general_contact = 560, .row = 230};
+    .velocity = 16, .contact = 720, .general_contact = 590, .row = 230};
 
 MethodBytes BytesOfMethod(const SolverOptions& options) {
-  if (options.coulomb) return kCoulomb;
-  return MayHandOver(options) ? kInteriorPoint : MethodBytes();
+  MethodBytes bytes;
+  if (options.coulomb) bytes += kCoulomb;
+  if (MayHandOver(options)) bytes += kInteriorPoint;
+  return bytes;
 }
 
 constexpr int kBodyDofs = 6;

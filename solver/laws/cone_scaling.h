@@ -216,6 +216,11 @@ class ConeBlock {
     return y;
   }
 
+  Vector FirstColumn() const {
+    Vector column;
+    for (int i = 0; i < k; ++i) column[i] = (*this)(i, 0);
+    return column;
+  }
   // Entry (i, j) of M.
   double operator()(int i, int j) const {
     if (i == 0 && j == 0) return normal_;

@@ -6,6 +6,7 @@
 
 #include "solver/newton/accuracy_certificate.h"
 #include "solver/newton/hub_loops.h"
+#include "solver/newton/interior_point.h"
 #include "solver/newton/newton_control.h"
 #include "solver/pools/jacobian_kernels.h"
 
@@ -61,6 +62,7 @@ class CoulombRounds {
         step_(workspace->step),
         report_(*report),
         absolute_tolerance_(AbsoluteTolerance(view, options)),
+        hand_over_after_(IterationsBeforeExactHandOver(options, view)),
         takes_steps_(options.newton != NewtonMethod::kGaussSeidel &&
                      (factorization.plan != nullptr || IsDense(view.graph, view.range()))) {
     options_.relative_tolerance = options.coulomb->tolerance.value_or(options.relative_tolerance);
@@ -71,7 +73,8 @@ class CoulombRounds {
     StartFromConvexAnswer();
     Evaluate();
     KeepBest();
-    if (convex != SolveStatus::kConverged && convex != SolveStatus::kStalledAtRoundoff) {
+    const bool is_cut = convex == SolveStatus::kIterationLimit && IsHandOverDue();
+    if (!is_cut && convex != SolveStatus::kConverged && convex != SolveStatus::kStalledAtRoundoff) {
       return Report(convex);
     }
     while (!Converged()) {
@@ -82,7 +85,12 @@ class CoulombRounds {
       if (report_.iterations >= options_.max_iterations) {
         return Report(SolveStatus::kIterationLimit);
       }
-      if (stop_.Requested() || !TakeRound()) return Report(StopStatus());
+      if (stop_.Requested()) return Report(StopStatus());
+      if (IsHandOverDue()) {
+        HandOver();
+      } else if (!TakeRound()) {
+        return Report(StopStatus());
+      }
     }
     Report(SolveStatus::kConverged);
   }
@@ -139,6 +147,28 @@ class CoulombRounds {
               to->begin() + view_.range().velocity_begin);
   }
 
+  bool IsHandOverDue() const {
+    return !handed_over_ && report_.iterations >= hand_over_after_ &&
+           report_.iterations < options_.max_iterations;
+  }
+  // The exact law by the interior-point method. Rounds go on from the better of where it ends and
+  // where it was begun.
+  void HandOver() {
+    handed_over_ = true;
+    HessianFactor factor(view_, factorization_, IsPreconditioned(factorization_.plan, options_),
+                         stop_, &report_.factorizations);
+    InteriorPointSolve(view_, options_, stop_, &factor, &workspace_)
+        .Run(&report_.iterations, &norms_);
+    if (stop_.Cancelled()) return;
+    Evaluate();
+    if (residual_ < best_residual_) {
+      KeepBest();
+    } else {
+      GoBackTo(workspace_.v_best);
+    }
+    KeepNext(CoulombLaw::kLagged);
+  }
+
   // False if it was stopped on its way. Every round counts as one iteration at least, so that an
   // answer that a deadline cut off is that of a limit on iterations.
   bool TakeRound() {
@@ -164,6 +194,8 @@ class CoulombRounds {
     SetLaw(law);
     SolverOptions of_round = options_;
     of_round.relative_tolerance = tolerance;
+    if (!handed_over_)
+      of_round.max_iterations = std::min(of_round.max_iterations, hand_over_after_);
     IterateIsland(view_, of_round, stop_, sweep_order_, factorization_, &workspace_, &report_);
     SetLaw(CoulombLaw::kExact);
     Evaluate();
@@ -309,8 +341,10 @@ class CoulombRounds {
   SapStep& step_;
   IslandReport& report_;
   const double absolute_tolerance_;
+  const int hand_over_after_;
   const bool takes_steps_;
   IslandNorms norms_;
+  bool handed_over_{false};
   bool ended_at_roundoff_{false};
   double residual_{kUnknown}, best_residual_{kUnknown};  // |F|_{A^-1}
   CoulombLaw next_law_{CoulombLaw::kLagged};             // that the next values are of

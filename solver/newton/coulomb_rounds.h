@@ -25,6 +25,10 @@
 // Lagged rounds come first: they need fewer. Where they have not ended shifted ones go on, which
 // cannot cycle unless 9 W_nt^2 > 8 W_nn W_tt. The answer need not be unique: it is the one that
 // these rounds reach, a function of problem, guess and options.
+//
+// Where the island is handed over to the interior-point method (interior_point.h), that has the
+// exact law by De Saxce's shift (laws/de_saxce.h). Rounds come first while the convex solve and
+// they have taken few iterations, and go on from the better point where the method does not end.
 #pragma once
 
 #include "solver/newton/sap_solver.h"

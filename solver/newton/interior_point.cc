@@ -17,6 +17,8 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 constexpr int kMaxIterations = 60;
+// With exact friction, where they need not end.
+constexpr int kMaxExactIterations = 30;
 // Share of the largest step that stays inside, and where the centering is weak.
 constexpr double kStepShare = 0.99;
 constexpr double kStepShareNear = 0.999;
@@ -106,10 +108,17 @@ bool HasInteriorPoint(const IslandView& view) {
   ForPoolsOf(view, [&](auto pool) {
     has |= HasInequalities(pool);
     others |= !HasInequalities(pool) && !IsQuadratic(pool);
-    if constexpr (IsCone(pool))
-      others |= view.model.pools[pool].laws.InRounds(view.range(pool).begin);
   });
   return has && !others;
+}
+
+// Whether the cones of the island have the law of a round of exact friction.
+bool IsInRounds(const IslandView& view) {
+  bool is = false;
+  ForPoolsOf(view, [&](auto pool) {
+    if constexpr (IsCone(pool)) is |= view.model.pools[pool].laws.InRounds(view.range(pool).begin);
+  });
+  return is;
 }
 
 double LeastROverW(const IslandView& view) {
@@ -133,7 +142,14 @@ double LeastROverW(const IslandView& view) {
 
 bool HandsOverAfter(int iterations, const SolverOptions& options, const IslandView& view) {
   return MayHandOverAfter(iterations, options, [&] { return LeastROverW(view); }) &&
-         HasInteriorPoint(view);
+         HasInteriorPoint(view) && !IsInRounds(view);
+}
+
+int IterationsBeforeExactHandOver(const SolverOptions& options, const IslandView& view) {
+  constexpr int kNever = std::numeric_limits<int>::max();
+  if (!MayHandOver(options) || !HasInteriorPoint(view)) return kNever;
+  if (options.interior_point == InteriorPoint::kAlways) return 0;
+  return LeastROverW(view) < kLeastOfLargeR ? kHandOverSmallR : kNever;
 }
 
 class InteriorPointSolve::Impl {
@@ -167,9 +183,10 @@ class InteriorPointSolve::Impl {
     system_.Evaluate();
     if (!system_.norms->finite || system_.stop.Requested()) return false;
     struct Terms {
-      double gap{0}, complementarity{0};
+      double gap{0}, complementarity{0}, residual2{0};
       Terms& operator+=(const Terms& part) {
         gap += part.gap;
+        residual2 += part.residual2;
         complementarity += part.complementarity;
         return *this;
       }
@@ -186,11 +203,16 @@ class InteriorPointSolve::Impl {
         part->gap += BoxBarrier::GapAt(row.p, e, row.g).value;
         part->complementarity += row.Complementarity(0, {});
       } else {
+        if (system_.exact_friction) state.ShiftVelocity();
         for (size_t a = 0; a < state.e.size(); ++a) {
           state.residual[a] = state.cone.R(a) * state.pair.z[a] - state.e[a] - state.pair.u[a];
         }
         impulses.Set(i, state.cone.Impulse(state.pair.z));
-        part->gap += state.cone.GapAt(e, state.pair.z).value;
+        part->gap += state.cone.GapAt(state.e, state.pair.z).value;
+        if (system_.exact_friction) {
+          part->residual2 +=
+              FullDot(state.residual, state.residual) / (state.root_w * state.root_w);
+        }
         part->complementarity += state.Complementarity();
       }
     });
@@ -206,7 +228,9 @@ class InteriorPointSolve::Impl {
     system_.SetResidual();
     const double unbalanced = NormOfGradient(system_.view, system_.stop, &system_.data);
     balanced_ = unbalanced < kBalanced * scale;
-    error_ = std::sqrt(unbalanced * unbalanced + 2 * std::max(terms.gap, 0.0)) / scale;
+    error_ = (std::sqrt(unbalanced * unbalanced + 2 * std::max(terms.gap, 0.0)) +
+              std::sqrt(terms.residual2)) /
+             scale;
     return !system_.stop.Requested() && std::isfinite(error_) && std::isfinite(complementarity_);
   }
 
@@ -234,6 +258,7 @@ class InteriorPointSolve::Impl {
     double crossover = kCrossover, crossed_error = kInf;
     int wait_until = 0, held = 0, short_steps = 0;
     bool raised = false;
+    const bool exact = system_.exact_friction;
     std::vector<double> errors;
     for (int iteration = 0;; ++iteration) {
       if (!EvaluatePair()) return Failure();
@@ -245,10 +270,11 @@ class InteriorPointSolve::Impl {
       }
       if (*system_.iterations >= system_.options.max_iterations)
         return InteriorPointEnd::kIterationLimit;
-      if (iteration == kMaxIterations) return InteriorPointEnd::kNoProgress;
+      if (iteration == (exact ? kMaxExactIterations : kMaxIterations))
+        return InteriorPointEnd::kNoProgress;
       const bool stalls = Stalls(errors);
       const bool is_nearer = best_error_ <= kLeastApproach * crossed_error;
-      if ((error_ <= crossover || stalls) && iteration >= wait_until && is_nearer) {
+      if (!exact && (error_ <= crossover || stalls) && iteration >= wait_until && is_nearer) {
         crossed_error = best_error_;
         const bool arrived = CrossOver(&system_);
         if (arrived) return InteriorPointEnd::kConverged;
@@ -274,8 +300,9 @@ class InteriorPointSolve::Impl {
         continue;
       }
       short_steps = balanced_ && a < kShortStep ? short_steps + 1 : 0;
-      if (short_steps == 2) return InteriorPointEnd::kNoProgress;
+      if (!exact && short_steps == 2) return InteriorPointEnd::kNoProgress;
       Advance(a);
+      last_step_ = a;
     }
   }
 
@@ -304,8 +331,10 @@ class InteriorPointSolve::Impl {
         complementarity_ > 0 ? std::clamp(after / complementarity_, 0.0, 1.0) : 0.0;
     const double centering = std::max(share * share * share, kLeastCentering);
     const double mean = complementarity_ / std::max(start_.products, 1.0);
-    const double product = centering * mean;
-    if (!Solve(Corrector{product, true}, true, StepMember)) return false;
+    // No descent holds exact friction together: after a short step it goes back to the path.
+    const bool centers = system_.exact_friction && last_step_ < kShortStep;
+    const double product = centers ? mean : centering * mean;
+    if (!Solve(Corrector{product, !centers}, true, StepMember)) return false;
     TakeDirection();
     Least largest = LargestStep(StepMember);
     if (largest.value() <= kLongStep) {
@@ -359,7 +388,7 @@ class InteriorPointSolve::Impl {
       } else {
         state.quotient = ConeQuotient(products(state), state.l());
         state.target = PlusScaled(state.scaling.Scale(state.quotient), -r, state.residual);
-        impulses.Set(i, state.cone.Unscaled(state.block * state.target));
+        impulses.Set(i, state.cone.Unscaled(state.shift.Multiply(state.block, state.target)));
       }
     });
     ForSlots(system_.view, kEvaluateSlots, [&](int slot, auto n, int start) {
@@ -372,8 +401,11 @@ class InteriorPointSolve::Impl {
                        system_.scratch.pools[pool].impulse_errors, b);
       });
     });
-    if (!system_.SolveFactored(
-            [&](auto& state, auto pool, int i) { return system_.TimesBlock(state, pool, i); })) {
+    const auto block = [&](auto& state, auto pool, int i) {
+      return system_.TimesBlock(state, pool, i);
+    };
+    if (!(system_.exact_friction ? system_.SolveNonsymmetric(block)
+                                 : system_.SolveFactored(block))) {
       return false;
     }
     ConstraintVelocities(system_.view, system_.step.v, system_.stop, &system_.step.pools);
@@ -384,12 +416,13 @@ class InteriorPointSolve::Impl {
         step = state.row.StepOf(state.slope * (state.target - dv_c[0]), state.products);
       } else {
         const auto moved = state.cone.Scaled(dv_c);
-        step.z = state.block * PlusScaled(state.target, -1, moved);
+        step.z = state.shift.Multiply(state.block,
+                                      PlusScaled(state.target, -1, state.shift.Turn(moved)));
         step.scaled_z = state.scaling.Scale(step.z);
         step.scaled_u = PlusScaled(state.quotient, -1, step.scaled_z);
-        for (size_t a = 0; a < moved.size(); ++a) {
-          step.u[a] = state.cone.R(a) * step.z[a] + moved[a] + r * state.residual[a];
-        }
+        for (size_t a = 0; a < moved.size(); ++a)
+          step.u[a] = state.cone.R(a) * step.z[a] + moved[a];
+        step.u = PlusScaled(state.shift.Turn(step.u), r, state.residual);
       }
     });
     return !system_.stop.Requested();
@@ -442,6 +475,7 @@ class InteriorPointSolve::Impl {
   InteriorSystem system_;
   InteriorStart start_;
   double complementarity_{0};
+  double last_step_{1};
   double error_{0};  // sqrt(2 gap) of the pair over |v|_A
   bool balanced_{false};
   double best_error_{kInf};

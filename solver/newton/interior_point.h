@@ -33,17 +33,21 @@ enum class InteriorPointEnd : uint8_t {
 // Whether an island may be handed over after exactly so many iterations of the accelerated method,
 // which goes first: at rest, started from the last velocity, it needs one at any R.
 // least_R_over_w() is the least R / w of its contacts.
+inline constexpr int kHandOverSmallR = 4, kHandOverLargeR = 12;
+inline constexpr double kLeastOfLargeR = 5e-4;
 template <typename Least>
 bool MayHandOverAfter(int iterations, const SolverOptions& options, Least&& least_R_over_w) {
-  constexpr int kSmallR = 4, kLargeR = 12;
-  constexpr double kLeastOfLargeR = 5e-4;
   if (!MayHandOver(options)) return false;
   if (options.interior_point == InteriorPoint::kAlways) return iterations == 0;
-  if (iterations == kSmallR) return least_R_over_w() < kLeastOfLargeR;
-  return iterations == kLargeR;
+  if (iterations == kHandOverSmallR) return least_R_over_w() < kLeastOfLargeR;
+  return iterations == kHandOverLargeR;
 }
-// Whether it is. Never one with laws without a cone, nor one without inequalities.
+// Whether it is. Never one with laws without a cone, nor one without inequalities, nor in rounds of
+// exact friction.
 bool HandsOverAfter(int iterations, const SolverOptions& options, const IslandView& view);
+// After how many iterations exact friction is: the largest int where it never is. At large R rounds
+// (coulomb_rounds.h) take more iterations and less time, since its solves are by GMRES.
+int IterationsBeforeExactHandOver(const SolverOptions& options, const IslandView& view);
 
 class InteriorPointSolve {
  public:

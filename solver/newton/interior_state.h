@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "solver/laws/box_barrier.h"
+#include "solver/laws/de_saxce.h"
 #include "solver/laws/scaled_cone.h"
 #include "solver/newton/pair_certificate.h"
 
@@ -33,6 +34,7 @@ struct InteriorCone {
   ConePair<k> pair;
   ConeScaling<k> scaling;
   ConeBlock<k> block;
+  DeSaxceBlock<k> shift;    // of exact friction
   Vector residual;          // Rb z - e - u
   Vector quotient, target;  // l \ d, and what it asks of Rb z + B v beyond the residual
   Step step, other;
@@ -43,6 +45,15 @@ struct InteriorCone {
     SetBlock();
   }
   void SetBlock() { block = ConeBlock<k>(scaling, cone.p.R_n, cone.p.rho); }
+  // (Rb + W^2)^-1 B dv, or that of exact friction.
+  Vector TimesBlock(const Vector& moved) const { return shift.Multiply(block, shift.Turn(moved)); }
+  // e less the shift of exact friction.
+  void ShiftVelocity() {
+    Vector slip;
+    for (int i = 1; i < k; ++i) slip[i] = cone.R(i) * pair.z[i] - e[i];
+    e[0] -= TailNorm(slip);
+    shift = DeSaxceBlock<k>(scaling, cone.p.R_n, cone.p.rho, slip);
+  }
   double Complementarity() const { return FullDot(l(), l()); }
   Vector ScaledZ(double a, const Step& s) const { return PlusScaled(l(), a, s.scaled_z); }
   Vector ScaledU(double a, const Step& s) const { return PlusScaled(l(), a, s.scaled_u); }

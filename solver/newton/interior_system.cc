@@ -35,6 +35,7 @@ InteriorSystem::InteriorSystem(const IslandView& of_view, const SolverOptions& o
         state.row.p = laws.parameters(i);
       } else {
         state.cone.p = ConeOf(laws, i);
+        exact_friction = laws.InRounds(i);
       }
     }
   });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "solver/newton/conjugate_gradients.h"
+#include "solver/newton/gmres.h"
 #include "solver/newton/interior_state.h"
 #include "solver/newton/newton_control.h"
 #include "solver/newton/newton_step.h"
@@ -116,10 +117,26 @@ struct InteriorSystem {
     if (factor.single_precision()) return SolveInSinglePrecision(block);
     ForVelocities(view, [&](int i) { step.v[i] = vectors.residual[i]; });
     if (!factor.Solve(step.v, &step.v)) return false;
-    SubtractProduct(block);
+    MultiplyBlocks(block, step.v, &vectors.product);
+    ForVelocities(view,
+                  [&](int i) { vectors.product[i] = vectors.residual[i] - vectors.product[i]; });
     if (!factor.Solve(vectors.product, &vectors.product)) return false;
     ForVelocities(view, [&](int i) { step.v[i] += vectors.product[i]; });
     return !stop.Requested();
+  }
+  // The same where the blocks of H are not symmetric and those that were factored are near them.
+  template <typename Block>
+  bool SolveNonsymmetric(Block&& block) {
+    return SolveByGmres(
+               view, kGmresResidual, vectors.residual,
+               [&](const std::vector<double>& r, std::vector<double>* z) {
+                 return factor.Solve(r, z);
+               },
+               [&](const std::vector<double>& x, std::vector<double>* product) {
+                 MultiplyBlocks(block, x, product);
+                 return !stop.Requested();
+               },
+               &workspace.krylov, &step.v) == StepStatus::kOk;
   }
   template <typename Block>
   bool SolveInSinglePrecision(Block&& block) {
@@ -139,10 +156,10 @@ struct InteriorSystem {
     ForVelocities(view, [&](int i) { vectors.residual[i] = scratch.errors[i]; });
     return SolveFactored(block);
   }
-  // vectors.product := b - H dv.
+  // *result := H x. Overwrites the pools of the step.
   template <typename Block>
-  void SubtractProduct(Block&& block) {
-    ConstraintVelocities(view, step.v, stop, &step.pools);
+  void MultiplyBlocks(Block&& block, const std::vector<double>& x, std::vector<double>* result) {
+    ConstraintVelocities(view, x, stop, &step.pools);
     ForStates([&](auto& state, auto pool, int i) {
       scratch.pools[pool].impulse_errors.Set(i, block(state, pool, i));
     });
@@ -157,14 +174,13 @@ struct InteriorSystem {
     });
     ForSlots(view, kEvaluateSlots, [&](int slot, auto n, int start) {
       if (stop.Requested()) return;
-      double* const product = vectors.product.data() + start;
-      view.model.MultiplyA(view.graph, slot, n, step.v.data() + start, product);
-      if (view.coupled()) AddCoupledProduct(view, slot, step.v, product);
+      double* const product = result->data() + start;
+      view.model.MultiplyA(view.graph, slot, n, x.data() + start, product);
+      if (view.coupled()) AddCoupledProduct(view, slot, x, product);
       ForPoolsOf(view, [&](auto pool) {
         AddTreeImpulse(view.arena, view.model.pools[pool].jacobians, view.layout(pool), slot, n,
                        scratch.pools[pool].impulse_errors, product);
       });
-      for (int i = 0; i < n; ++i) product[i] = vectors.residual[start + i] - product[i];
     });
   }
   // Impulses of M B dv and of G J dv.
@@ -174,7 +190,7 @@ struct InteriorSystem {
     if constexpr (kIsRow<State>) {
       return LawVector<1>{state.slope * dv_c[0]};
     } else {
-      return state.cone.Unscaled(state.block * state.cone.Scaled(dv_c));
+      return state.cone.Unscaled(state.TimesBlock(state.cone.Scaled(dv_c)));
     }
   }
   template <typename State, typename PoolIndexType>
@@ -202,7 +218,9 @@ struct InteriorSystem {
   int* iterations{nullptr};
   IslandNorms* norms{nullptr};
   int most_chunks{0};
+  bool exact_friction{false};  // the cones have the exact law (laws/de_saxce.h)
 
+  static constexpr double kGmresResidual = 1e-6;
   static constexpr ConjugateGoal kSolveGoal{.max_products = 12, .residual = 1e-9};
 };
 

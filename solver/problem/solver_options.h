@@ -18,16 +18,15 @@ enum class NewtonMethod : uint8_t {
 };
 
 // Which islands the accelerated method hands over to the interior-point method
-// (newton/interior_point.h), where they have inequalities and none of the laws of Hunt & Crossley,
-// and no exact Coulomb friction is asked for.
+// (newton/interior_point.h), where they have inequalities and none of the laws of Hunt & Crossley.
 enum class InteriorPoint : uint8_t {
   kNever,
-  kAuto,    // after some iterations, fewer where R is small
+  kAuto,    // after some iterations, fewer where R is small; with exact friction only there
   kAlways,  // all that the guess does not solve
 };
 
 // Exact Coulomb friction in place of the convex model, by rounds of convex solves
-// (newton/coulomb_rounds.h).
+// (newton/coulomb_rounds.h) or the interior-point method.
 struct CoulombFriction {
   uint32_t max_rounds{100};  // after the first solve, per island
   // eps_r of the exact momentum balance [-]. Absent: relative_tolerance.
@@ -57,7 +56,7 @@ struct SolverOptions {
 
 // Whether islands may be handed over to the interior-point method at all.
 inline bool MayHandOver(const SolverOptions& options) {
-  return options.newton == NewtonMethod::kAccelerated && !options.coulomb &&
+  return options.newton == NewtonMethod::kAccelerated &&
          options.interior_point != InteriorPoint::kNever;
 }
 

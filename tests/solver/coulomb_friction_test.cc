@@ -239,6 +239,12 @@ void ExpectExactLaw(const ProblemArrays& arrays, const ContactSolution& solution
   }
 }
 
+SolverOptions ExactByInteriorPoint(double tolerance = 1e-6) {
+  SolverOptions options = Exact(tolerance);
+  options.interior_point = InteriorPoint::kAlways;
+  return options;
+}
+
 class CoulombProblemTest : public testing::TestWithParam<std::string> {
  protected:
   const ProblemArrays arrays_{LoadGolden(GetParam()).arrays};
@@ -254,18 +260,26 @@ TEST_P(CoulombProblemTest, ItsImpulsesAreThoseOfTheExactLawAndBalanceTheMomentum
   }
 }
 
+TEST_P(CoulombProblemTest, TheInteriorPointMethodEndsAtAnAnswerOfTheExactLaw) {
+  const ContactSolution solution = Solve(problem_, ExactByInteriorPoint());
+  ExpectConverged(solution);
+  ExpectExactLaw(arrays_, solution);
+}
+
 TEST_P(CoulombProblemTest, BitsDoNotDependOnThreadsOrOnWhatWasSolvedBefore) {
-  const ContactSolution alone = Solve(problem_, Exact(1e-6));
-  for (const int threads : {1, 3}) {
-    TaskArena arena(threads, Sharing::kAlways);
-    Solver solver(&arena);
-    ContactSolution solution;
-    for (const SolverOptions& options : {SolverOptions(), Exact(1e-6)}) {
-      ASSERT_TRUE(solver.Solve(problem_, options, StopToken(), &solution));
+  for (const SolverOptions& exact : {Exact(1e-6), ExactByInteriorPoint()}) {
+    const ContactSolution alone = Solve(problem_, exact);
+    for (const int threads : {1, 3}) {
+      TaskArena arena(threads, Sharing::kAlways);
+      Solver solver(&arena);
+      ContactSolution solution;
+      for (const SolverOptions& options : {SolverOptions(), exact}) {
+        ASSERT_TRUE(solver.Solve(problem_, options, StopToken(), &solution));
+      }
+      ExpectSameBits(solution, alone);
+      ASSERT_TRUE(solver.Solve(problem_, {}, StopToken(), &solution));
+      ExpectSameBits(solution, Solve(problem_));
     }
-    ExpectSameBits(solution, alone);
-    ASSERT_TRUE(solver.Solve(problem_, {}, StopToken(), &solution));
-    ExpectSameBits(solution, Solve(problem_));
   }
 }
 
@@ -301,14 +315,15 @@ TEST_P(CoulombProblemTest, IslandsApartHaveTheAnswerOfTheWhole) {
 }
 
 TEST_P(CoulombProblemTest, ALimitOnIterationsBoundsTheRoundsTogether) {
-  const int most = Iterations(Solve(problem_, Exact(1e-6)))[0];
-  for (int limit = 0; limit <= most; limit += std::max(1, most / 7)) {
-    SolverOptions options = Exact(1e-6);
-    options.max_iterations = limit;
-    const ContactSolution solution = Solve(problem_, options);
-    for (const IslandReport& report : solution.islands) {
-      EXPECT_LE(report.iterations, limit);
-      EXPECT_TRUE(std::isfinite(report.coulomb_defect));
+  for (SolverOptions options : {Exact(1e-6), ExactByInteriorPoint()}) {
+    const int most = Iterations(Solve(problem_, options))[0];
+    for (int limit = 0; limit <= most; limit += std::max(1, most / 7)) {
+      options.max_iterations = limit;
+      const ContactSolution solution = Solve(problem_, options);
+      for (const IslandReport& report : solution.islands) {
+        EXPECT_LE(report.iterations, limit);
+        EXPECT_TRUE(std::isfinite(report.coulomb_defect));
+      }
     }
   }
 }
@@ -402,22 +417,70 @@ TEST(CoulombFrictionTest, IslandsOfOneBodyHaveTheAnswerThatTheyHaveAlone) {
 
 TEST(CoulombFrictionTest, ADeadlineAndACancellationEndTheRounds) {
   const ContactProblem problem = Checked(LoadGolden("clutter_bin_40_t1p00").arrays);
-  Solver solver(nullptr);
-  ContactSolution solution;
-  ASSERT_TRUE(solver.Solve(problem, Exact(1e-6), StopToken().Expired(), &solution));
-  bool any = false;
-  for (const IslandReport& report : solution.islands) {
-    any |= report.status == SolveStatus::kDeadline;
-    EXPECT_TRUE(report.status == SolveStatus::kDeadline ||
-                report.status == SolveStatus::kConverged);
-    EXPECT_TRUE(std::isfinite(report.coulomb_defect));
+  for (const SolverOptions& exact : {Exact(1e-6), ExactByInteriorPoint()}) {
+    Solver solver(nullptr);
+    ContactSolution solution;
+    ASSERT_TRUE(solver.Solve(problem, exact, StopToken().Expired(), &solution));
+    bool any = false;
+    for (const IslandReport& report : solution.islands) {
+      any |= report.status == SolveStatus::kDeadline;
+      EXPECT_TRUE(report.status == SolveStatus::kDeadline ||
+                  report.status == SolveStatus::kConverged);
+      EXPECT_TRUE(std::isfinite(report.coulomb_defect));
+    }
+    EXPECT_TRUE(any);
+    const std::atomic<bool> cancelled{true};
+    const StopToken stop(&cancelled, std::chrono::steady_clock::time_point::max());
+    ASSERT_TRUE(solver.Solve(problem, exact, stop, &solution));
+    for (const IslandReport& report : solution.islands) {
+      EXPECT_EQ(report.status, SolveStatus::kCancelled);
+    }
   }
-  EXPECT_TRUE(any);
-  const std::atomic<bool> cancelled{true};
-  const StopToken stop(&cancelled, std::chrono::steady_clock::time_point::max());
-  ASSERT_TRUE(solver.Solve(problem, Exact(1e-6), stop, &solution));
-  for (const IslandReport& report : solution.islands) {
-    EXPECT_EQ(report.status, SolveStatus::kCancelled);
+}
+
+// Small R, where rounds take hundreds of iterations.
+class CoulombStiffTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(CoulombStiffTest, WhatRoundsSolveInFewIterationsIsSolvedAndEveryLimitIsSaidSo) {
+  const ContactProblem problem = Checked(LoadGolden(GetParam(), GoldenSet::kStiff).arrays);
+  SolverOptions never = Exact(1e-6);
+  never.interior_point = InteriorPoint::kNever;
+  const ContactSolution rounds = Solve(problem, never);
+  const ContactSolution solution = Solve(problem, Exact(1e-6));
+  constexpr int kOneLoop = 4 + 30;
+  for (size_t i = 0; i < solution.islands.size(); ++i) {
+    const IslandReport& report = solution.islands[i];
+    const bool solved = report.status == SolveStatus::kConverged ||
+                        report.status == SolveStatus::kStalledAtRoundoff;
+    EXPECT_TRUE(solved || report.status == SolveStatus::kIterationLimit ||
+                report.status == SolveStatus::kCoulombLimit);
+    EXPECT_TRUE(std::isfinite(report.coulomb_defect));
+    EXPECT_TRUE(solved || rounds.islands[i].iterations > kOneLoop);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Problems, CoulombStiffTest,
+                         testing::ValuesIn(GoldenNames("", GoldenSet::kStiff)), NameOfGolden);
+
+TEST(CoulombFrictionTest, AStiffSiloEndsInOneLoopWithTheAnswerOfRounds) {
+  for (const std::string name : {"silo_9_00", "silo_17_18"}) {
+    const ProblemArrays arrays = LoadGolden(name, GoldenSet::kStiff).arrays;
+    const ContactProblem problem = Checked(arrays);
+    const ContactSolution solution = Solve(problem, Exact(1e-6));
+    ExpectConverged(solution);
+    for (const IslandReport& report : solution.islands) {
+      EXPECT_EQ(report.coulomb_rounds, 0);
+      EXPECT_LE(report.iterations, 4 + 30);
+    }
+    SolverOptions never = Exact(1e-6);
+    never.interior_point = InteriorPoint::kNever;
+    const ContactSolution rounds = Solve(problem, never);
+    double largest = 0, difference = 0;
+    for (size_t i = 0; i < solution.velocity.size(); ++i) {
+      largest = std::max(largest, std::abs(rounds.velocity[i]));
+      difference = std::max(difference, std::abs(rounds.velocity[i] - solution.velocity[i]));
+    }
+    EXPECT_LE(difference, 1e-5 * largest);
   }
 }
 

@@ -437,3 +437,21 @@ def test_load_paths_get_the_velocity_before_the_step(client: sap.Client) -> None
     assert np.sort(solution.delassus_estimate) == pytest.approx([1 / 100, 1 / 99], rel=1e-9)
     with pytest.raises(sap.InvalidArgument, match=r"material\.rule is LOAD_PATH"):
         adapter.linearize(model, data, client, material=material)
+
+
+def test_a_rigid_material_creeps_a_thousandth_of_the_default_and_given_numbers_win(
+    client: sap.Client,
+) -> None:
+    creep = []
+    for material in (adapter.Material(), adapter.Material.rigid()):
+        model, data = load(
+            '<geom type="plane" size="5 5 .1" euler="0 12 0"/>'
+            '<body pos="0 0 .1" euler="0 12 0"><freejoint/>'
+            '<geom type="box" size=".1 .1 .1" mass="3"/></body>'
+        )
+        for _ in range(50):
+            _, solution = adapter.step(model, data, client, material=material)
+        creep.append(float(np.max(solution.islands.creep)))
+    assert 0 < creep[1] < 2e-3 * creep[0]
+    given = adapter.Material.rigid(sigma=1e-4, friction=0.3)
+    assert (given.beta, given.sigma, given.friction) == (0.01, 1e-4, 0.3)

@@ -5,26 +5,11 @@
 #include <Eigen/LU>
 #include <cmath>
 
+#include "tests/solver/laws/dense_cones.h"
 #include "tests/support/random_problem.h"
 
 namespace sap::test {
 namespace {
-
-template <int k>
-using DenseVector = Eigen::Matrix<double, k, 1>;
-template <int k>
-using DenseMatrix = Eigen::Matrix<double, k, k>;
-
-template <int k>
-DenseVector<k> ToDense(const ConeVector<k>& x) {
-  return Eigen::Map<const DenseVector<k>>(x.data());
-}
-template <int k>
-ConeVector<k> Unit(int i) {
-  ConeVector<k> x{};
-  x[i] = 1;
-  return x;
-}
 
 // A point inside the cone, its distance from the surface this share of its size.
 template <int k>
@@ -35,21 +20,13 @@ ConeVector<k> Inside(Random* random, double share) {
   return PlusScaled(ConeVector<k>{}, LogUniform(random, 1e-3, 1e3), x);
 }
 
-// W as a matrix, column by column.
-template <int k>
-DenseMatrix<k> Matrix(const ConeScaling<k>& scaling) {
-  DenseMatrix<k> W;
-  for (int i = 0; i < k; ++i) W.col(i) = ToDense<k>(scaling.Scale(Unit<k>(i)));
-  return W;
-}
-
 template <int k>
 void ExpectScaling(double share) {
   Random random(k);
   for (int draw = 0; draw < 100; ++draw) {
     const auto pair = ConePair<k>::Make(Inside<k>(&random, share), Inside<k>(&random, share));
     const ConeScaling<k> scaling(pair);
-    const DenseMatrix<k> W = Matrix<k>(scaling);
+    const DenseMatrix<k> W = MatrixOf<k>([&](const auto& x) { return scaling.Scale(x); });
     const DenseVector<k> z = ToDense<k>(pair.z), u = ToDense<k>(pair.u);
     const DenseVector<k> l = ToDense<k>(scaling.lambda());
     const double rounding = 1e-13 / share * (1 + scaling.E() * scaling.E());
@@ -66,7 +43,7 @@ void ExpectScaling(double share) {
     const ConeBlock<k> block(scaling, R_n, rho);
     DenseMatrix<k> entries, products;
     for (int i = 0; i < k; ++i) {
-      products.col(i) = ToDense<k>(block * Unit<k>(i));
+      products.col(i) = ToDense<k>(block * UnitOfCone<k>(i));
       for (int j = 0; j < k; ++j) entries(i, j) = block(i, j);
     }
     const DenseMatrix<k> identity = DenseMatrix<k>::Identity();

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sap_islands.problem import RegularizationRule
+from sap_islands.problem import Regularization, RegularizationRule
 
 
 @dataclass(frozen=True)
@@ -36,3 +37,12 @@ class Material:
     rule: RegularizationRule = RegularizationRule.UNSPECIFIED
     load_reference_speed: float | None = None
     reference_time_step: float | None = None
+
+    @classmethod
+    def rigid(cls, **given: Any) -> Material:
+        """With σ and β of `sap_islands.Regularization.rigid`, and other attributes as given.
+
+        Contacts and friction loss then creep by a thousandth of what they do by default.
+        """
+        rigid = Regularization.rigid()
+        return cls(**{"beta": rigid.beta, "sigma": rigid.sigma} | given)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sap_islands.problem import RegularizationRule
+from sap_islands.problem import Regularization, RegularizationRule
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,14 @@ class Material:
     rule: RegularizationRule = RegularizationRule.LOAD_PATH
     slip_parameter: float = 1e-3
     reference_time_step: float | None = None
+
+    @classmethod
+    def rigid(cls, **given: Any) -> Material:
+        """With σ of `sap_islands.Regularization.rigid`, and other attributes as given.
+
+        Contacts then creep by a thousandth of what they do by default.
+        """
+        return cls(**{"slip_parameter": Regularization.rigid().sigma} | given)
 
     def relaxation_time_of(self, time_step: float) -> float:
         """The relaxation time at a time step [s]."""
