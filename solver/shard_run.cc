@@ -6,7 +6,7 @@
 namespace sap {
 
 size_t ShardWorkspace::storage_bytes() const {
-  size_t bytes = StorageBytes(problem, guess, solution) + solver.storage_bytes();
+  size_t bytes = StorageBytes(sharing, problem, guess, solution) + solver.storage_bytes();
   ForEachArray(
       [&](std::string_view, const auto&, const auto& array) { bytes += StorageBytes(array); },
       arrays);
@@ -66,6 +66,8 @@ tl::expected<bool, MemoryLimitExceeded> ShardRun::Solve() {
   if (refused_.load()) return false;
   if (error_) return tl::unexpected(*error_);
   for (const IslandReport& report : solution_.islands) solution_.cost += report.cost;
+  solution_.shared_islands = shared_islands_.load();
+  solution_.shared_constraints = shared_constraints_.load();
   solution_.times = {.islands_s = std::chrono::duration<double>(prepared - start).count(),
                      .solve_s = std::chrono::duration<double>(Clock::now() - prepared).count()};
   return true;
@@ -89,8 +91,9 @@ void ShardRun::SolveIn(ShardWorkspace* workspace, int position) {
   const int shard = problem_.neighbours().order()[position];
   const Clock::time_point start = Clock::now();
   problem_.shards().Extract(shard, &workspace->arrays);
-  const bool read =
-      workspace->problem.Reset(ViewOf(workspace->arrays), problem_.limits()).has_value();
+  ContactProblemView view = ViewOf(workspace->arrays);
+  if (shared_ != nullptr) view = workspace->sharing.Remainder(view, shared_);
+  const bool read = workspace->problem.Reset(view, problem_.limits()).has_value();
   if (!read || (options_.rest && workspace->problem.MissingInitialVelocity() != nullptr)) {
     return refused_.store(true);
   }
@@ -99,11 +102,19 @@ void ShardRun::SolveIn(ShardWorkspace* workspace, int position) {
     workspace->problem.SetGuess(workspace->guess);
   }
   const StopToken stop = StopOfShard(position, Clock::now() - start);
-  const auto solved =
-      workspace->solver.Solve(workspace->problem, options_, stop, &workspace->solution);
-  if (solved) return problem_.shards().Place(shard, workspace->solution, &solution_);
-  const std::lock_guard lock(mutex_);
-  error_ = solved.error();
+  ContactSolution* const answer = &workspace->solution;
+  if (const auto solved = workspace->solver.Solve(workspace->problem, options_, stop, answer);
+      !solved) {
+    const std::lock_guard lock(mutex_);
+    error_ = solved.error();
+    return;
+  }
+  if (shared_ != nullptr) {
+    workspace->sharing.Complete(options_, answer);
+    shared_islands_.fetch_add(answer->shared_islands);
+    shared_constraints_.fetch_add(answer->shared_constraints);
+  }
+  problem_.shards().Place(shard, *answer, &solution_);
 }
 
 // When a shard that took so long to be read is to be answered: the later ones need time even

@@ -12,12 +12,14 @@
 #include "solver/deadline_reserve.h"
 #include "solver/sharded_problem.h"
 #include "solver/solve.h"
+#include "solver/split/island_sharing.h"
 
 namespace sap {
 
 // Storage in which shards are solved.
 struct ShardWorkspace {
   OwnedContactProblem arrays;
+  IslandSharing sharing;
   ContactProblem problem;
   std::vector<double> guess;
   Solver solver{nullptr};
@@ -50,16 +52,18 @@ class ShardWorkspaces {
 
 class ShardRun {
  public:
-  // `guess`: of all velocities, in place of the problem's own; or empty.
+  // `guess`: of all velocities, in place of the problem's own; or empty. `shared`: of the batch;
+  // null: none. There is no guess where there is a batch.
   ShardRun(const ShardedProblem& problem, std::span<const double> guess,
            const SolverOptions& options, const StopToken& stop, TaskArena* arena,
-           ShardWorkspaces* workspaces, ContactSolution* solution)
+           ShardWorkspaces* workspaces, SharedIslands* shared, ContactSolution* solution)
       : problem_(problem),
         guess_(guess),
         options_(options),
         stop_(stop),
         arena_(arena),
         workspaces_(*workspaces),
+        shared_(shared),
         solution_(*solution) {}
 
   // As Solver::Solve.
@@ -78,10 +82,13 @@ class ShardRun {
   const StopToken& stop_;
   TaskArena* const arena_;  // null: all on the calling thread
   ShardWorkspaces& workspaces_;
+  SharedIslands* const shared_;
   ContactSolution& solution_;
   DeadlineReserve deadline_reserve_;
   std::atomic<int64_t> read_constraints_{0};  // with the time that reading their shards took
   std::atomic<int64_t> reading_ns_{0};
+  std::atomic<int> shared_islands_{0};  // as in the solution
+  std::atomic<int64_t> shared_constraints_{0};
   std::atomic<bool> refused_{false};
   std::mutex mutex_;  // of the error
   std::optional<MemoryLimitExceeded> error_;

@@ -13,8 +13,8 @@ double MostPairs(std::span<const uint32_t> parts) {
   return pairs;
 }
 
-// False if the counts of the whole may be above a limit. Trees, and their couplings, have limits
-// that each shard is compared with.
+}  // namespace
+
 bool IsWithin(const ProblemLimits& limits, const ContactProblemView& view) {
   const auto fits = [](size_t count, int64_t limit) {
     return static_cast<int64_t>(count) <= limit;
@@ -28,8 +28,6 @@ bool IsWithin(const ProblemLimits& limits, const ContactProblemView& view) {
          MostPairs(view.rows.entries) <= limits.max_row_pairs &&
          MostPairs(view.contacts.parts) <= limits.max_row_pairs;
 }
-
-}  // namespace
 
 bool ShardedProblem::Read(const ContactProblemView& view, const ProblemLimits& limits,
                           int least_trees) {

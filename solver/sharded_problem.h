@@ -9,6 +9,10 @@
 
 namespace sap {
 
+// False if the counts of the problem may be above a limit. Trees, and their couplings, have limits
+// that each part of a problem is compared with.
+bool IsWithin(const ProblemLimits& limits, const ContactProblemView& view);
+
 // Storage only grows.
 class ShardedProblem {
  public:

@@ -115,6 +115,8 @@ void PrepareSolution(const ContactProblem& problem, const ConstraintGraph& graph
   solution->row_impulse.resize(problem.num_rows());
   solution->row_velocity.resize(problem.num_rows());
   solution->islands.resize(graph.islands().count());
+  solution->shared_islands = 0;
+  solution->shared_constraints = 0;
 }
 
 void GatherGuess(const ContactProblem& problem, const ConstraintGraph& graph, int island,

@@ -50,12 +50,11 @@ tl::expected<void, MemoryLimitExceeded> Solver::Solve(const ContactProblem& prob
   return prepared;
 }
 
-tl::expected<bool, MemoryLimitExceeded> Solver::Solve(const ShardedProblem& problem,
-                                                      std::span<const double> guess,
-                                                      const SolverOptions& options,
-                                                      const StopToken& stop,
-                                                      ContactSolution* solution) {
-  return ShardRun(problem, guess, options, stop, impl_->state.arena, &impl_->shards, solution)
+tl::expected<bool, MemoryLimitExceeded> Solver::Solve(
+    const ShardedProblem& problem, std::span<const double> guess, const SolverOptions& options,
+    const StopToken& stop, ContactSolution* solution, SharedIslands* shared) {
+  return ShardRun(problem, guess, options, stop, impl_->state.arena, &impl_->shards, shared,
+                  solution)
       .Solve();
 }
 

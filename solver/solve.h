@@ -23,6 +23,7 @@
 
 namespace sap {
 
+class SharedIslands;
 class ShardedProblem;
 
 // A problem whose factorization is larger than SolverOptions::max_factor_bytes.
@@ -62,11 +63,13 @@ class Solver {
   // Solves a scene in shards, each of which is read, laid out, solved and answered as one task: the
   // bits are those of the whole. `guess`: of all velocities, in place of the problem's own; or
   // empty. False if a value of the problem is refused, or lacks that the options need: a
-  // ContactProblem tells which. *solution means nothing then, nor after a cancellation.
+  // ContactProblem tells which. *solution means nothing then, nor after a cancellation. `shared`:
+  // islands of the batch of the problem, which then has no guess; null: there is none.
   tl::expected<bool, MemoryLimitExceeded> Solve(const ShardedProblem& problem,
                                                 std::span<const double> guess,
                                                 const SolverOptions& options, const StopToken& stop,
-                                                ContactSolution* solution);
+                                                ContactSolution* solution,
+                                                SharedIslands* shared = nullptr);
 
   // Solves as Solve does, polishes the velocity of each island that has a cotangent other than 0
   // (of all of them where there are directions) by a plain Newton step, and differentiates there:

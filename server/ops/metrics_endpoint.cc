@@ -105,6 +105,13 @@ void AddProblems(const Metrics& metrics, Families* families) {
   }
   families->Begin("sap_islands", "Islands per problem.", MetricType::Histogram)
       .Add({}, metrics.islands);
+  families->Begin("sap_islands_solved_total", "Islands solved.", MetricType::Counter)
+      .Add({}, static_cast<double>(metrics.islands_solved.Sum()));
+  families
+      ->Begin("sap_islands_shared_total",
+              "Islands copied from an equal one of another problem of the batch.",
+              MetricType::Counter)
+      .Add({}, static_cast<double>(metrics.islands_shared.Sum()));
   families
       ->Begin("sap_iterations", "Newton iterations per problem, maximum over its islands.",
               MetricType::Histogram)

@@ -128,6 +128,13 @@ void Admission::Release(ClientAccount* account, const Demand& demand) {
   account->work_s_ = account->calls_ > 0 ? account->work_s_ - demand.work_s : 0;
 }
 
+void Admission::ReleaseWork(ClientAccount* account, double work_s, Demand* demand) {
+  const std::lock_guard lock(mutex_);
+  work_s_ -= work_s;
+  account->work_s_ -= work_s;
+  demand->work_s -= work_s;
+}
+
 ServiceStatus Admission::AdmitSession(ClientAccount* account) {
   if (ServiceStatus checked = CheckMemory(); !checked) return checked;
   const std::lock_guard lock(mutex_);

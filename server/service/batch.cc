@@ -48,13 +48,16 @@ void Batch::Enqueue(Worker* worker) {
   task.context = worker;
   task.account = target_.account;
   task.priority = target_.priority;
-  task.work_s = problems_[order_[worker->index]].work_s;
+  task.work_s = share_.load(std::memory_order_relaxed) * problems_[order_[worker->index]].work_s;
   task.preadmitted = true;
   (void)target_.queue->Push(&task);  // cannot fail: the batch was admitted as a whole
 }
 
 void Batch::Work(Worker* worker, Dispatch dispatch) {
-  solve_(order_[worker->index], dispatch);
+  const int problem = order_[worker->index];
+  const double share = solve_(problem, dispatch);
+  share_.store(share, std::memory_order_relaxed);
+  if (share < 1) target_.release_work((1 - share) * problems_[problem].work_s);
   const size_t next = next_.fetch_add(1);
   if (next < order_.size()) {
     worker->index = static_cast<int>(next);

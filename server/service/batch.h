@@ -24,8 +24,9 @@ class Batch {
     double work_s;        // predicted solve time on one core
   };
   using Problems = std::vector<Problem>;
-  // Solves problem i and delivers its outcome. Called concurrently.
-  using SolveProblem = std::function<void(int i, Dispatch dispatch)>;
+  // Solves problem i and delivers its outcome. Returns the part of its predicted work that had to
+  // be done: less than 1 where islands were copied from other problems. Called concurrently.
+  using SolveProblem = std::function<double(int i, Dispatch dispatch)>;
 
   // Queue and accounting of a batch.
   struct QueueTarget {
@@ -33,6 +34,8 @@ class Batch {
     int num_threads;
     ClientAccount* account;
     Priority priority;
+    // Receives predicted work that need not be done. Called concurrently.
+    std::function<void(double work_s)> release_work = [](double) {};
   };
 
   // Returns at once. `done` is called after the last problem, on a thread of the queue, or
@@ -61,6 +64,9 @@ class Batch {
   const std::vector<int> order_;
   std::vector<Worker> workers_;
   std::atomic<size_t> next_{0};
+  // The part of its work that the last problem took: what is expected of the next one, so that
+  // predictions of this client are compared with the work that is done.
+  std::atomic<double> share_{1};
   std::atomic<size_t> unsolved_;
 };
 

@@ -96,6 +96,8 @@ void Metrics::ProblemEnded(const std::array<double, kNumPhases>& phases_s,
   problems_solved.Add();
   for (int i = 0; i < kNumPhases; ++i) phases[i].Add(phases_s[i]);
   islands.Add(static_cast<double>(solution->islands.size()));
+  islands_solved.Add(solution->islands.size() - solution->shared_islands);
+  if (solution->shared_islands > 0) islands_shared.Add(solution->shared_islands);
   int most_iterations = 0;
   std::array<uint64_t, kNumSolveStatuses> outcomes{};
   for (const IslandReport& island : solution->islands) {

@@ -112,6 +112,8 @@ class Metrics {
   Histogram refusal_times;          // of calls rejected by a limit
   Histogram islands;                // per problem
   Histogram iterations;             // per problem, maximum over its islands
+  Counter islands_solved;
+  Counter islands_shared;  // solved in another problem of the batch, and copied
   std::array<Counter, kNumSolveStatuses> island_outcomes;
   Counter problems_solved;
   Counter problems_failed;

@@ -41,9 +41,10 @@ Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& con
   return demand;
 }
 
-// As many problems are solved at a time as there are threads.
-Demand DemandOf(const Batch::Problems& problems, int threads) {
-  Demand demand;
+// As many problems are solved at a time as there are threads. Work is that of all islands; what
+// turns out to be shared is released.
+Demand DemandOf(const Batch::Problems& problems, int64_t shared_bytes, int threads) {
+  Demand demand{.bytes = shared_bytes};
   int64_t largest_solve = 0;
   for (const Batch::Problem& problem : problems) {
     demand.bytes += problem.bytes;
@@ -183,8 +184,8 @@ void RequestHandler::StartBatch(const v1::SolveBatchRequest& request, const Call
         batch.begin = [&request, response] {
           for (int i = 0; i < request.problems_size(); ++i) response->add_outcomes();
         };
-        return StartBatch(std::move(batch), call, SolverOf(request, call, SinkOf(response)), done,
-                          context);
+        auto solve = SolverOf(request, batch.shared_bytes, call, SinkOf(response));
+        return StartBatch(std::move(batch), call, std::move(solve), done, context);
       },
       done, context);
 }
@@ -194,8 +195,9 @@ void RequestHandler::StartStreamBatch(const v1::StreamBatchRequest& request,
                                       void* context) {
   StartOrRefuse(
       [&] {
-        return StartBatch(BatchCallOf(request), call, SolverOf(request, call, std::move(sink)),
-                          done, context);
+        BatchCall batch = BatchCallOf(request);
+        auto solve = SolverOf(request, batch.shared_bytes, call, std::move(sink));
+        return StartBatch(std::move(batch), call, std::move(solve), done, context);
       },
       done, context);
 }
@@ -396,10 +398,17 @@ void RequestHandler::End(std::unique_ptr<Job> job, const ServiceStatus& status) 
 template <typename Request>
 RequestHandler::BatchCall RequestHandler::BatchCallOf(const Request& request) const {
   BatchCall batch{{}, PriorityOf(request.options()), {}};
+  const bool shares = request.problems_size() > 1;
+  int64_t bytes = 0;
   for (const v1::ContactProblem& problem : request.problems()) {
-    batch.problems.push_back({BytesOf(problem), BytesOfSolve(problem, request.options()),
+    const int64_t bytes_of_problem = BytesOf(problem);
+    bytes += bytes_of_problem;
+    // Keys of its islands and arrays of what is left of it.
+    const int64_t copied = shares ? 2 * bytes_of_problem : 0;
+    batch.problems.push_back({bytes_of_problem, BytesOfSolve(problem, request.options()) + copied,
                               PredictedWork(problem, request.options())});
   }
+  if (shares) batch.shared_bytes = std::min(bytes, SharedIslands::kMostBytes);
   batch.check = [this, &request]() -> ServiceStatus {
     return ToServiceStatus(CheckBatchSize("problems", request.problems_size(), config_))
         .and_then([&]() -> ServiceStatus {
@@ -434,9 +443,13 @@ RequestHandler::BatchCall RequestHandler::BatchCallOf(
 
 ServiceStatus RequestHandler::StartBatch(BatchCall batch, const CallContext& call,
                                          Batch::SolveProblem solve, Done done, void* context) {
-  const auto admitted = Admit(call, DemandOf(batch.problems, config_.threads));
+  const auto admitted = Admit(call, DemandOf(batch.problems, batch.shared_bytes, config_.threads));
   if (!admitted) return tl::unexpected(admitted.error());
-  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority};
+  const auto held = std::make_shared<Admitted>(*admitted);
+  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority,
+                                  [this, held](double work_s) {
+                                    admission_.ReleaseWork(held->account, work_s, &held->demand);
+                                  }};
   ServiceStatus started = CatchExceptions([&]() -> ServiceStatus {
     ServiceStatus checked = batch.check();
     if (checked) checked = queue_.CheckWait(*target.account, target.priority);
@@ -446,8 +459,8 @@ ServiceStatus RequestHandler::StartBatch(BatchCall batch, const CallContext& cal
     }
     batch.begin();
     Batch::Start(std::move(batch.problems), target, std::move(solve),
-                 [this, call, admitted = *admitted, done, context] {
-                   Release(admitted);
+                 [this, call, held, done, context] {
+                   Release(*held);
                    done(context, ToServiceStatus(CheckLive(call)));
                  });
     return {};
@@ -457,10 +470,14 @@ ServiceStatus RequestHandler::StartBatch(BatchCall batch, const CallContext& cal
 }
 
 template <typename Request>
-Batch::SolveProblem RequestHandler::SolverOf(const Request& request, const CallContext& call,
-                                             BatchSink sink) {
-  return [this, &request, call, sink = std::move(sink)](int i, Dispatch dispatch) {
-    sink(i, SolveInBatch(request.problems(i), request.options(), call, dispatch));
+Batch::SolveProblem RequestHandler::SolverOf(const Request& request, int64_t shared_bytes,
+                                             const CallContext& call, BatchSink sink) {
+  const auto shared = shared_bytes > 0 ? std::make_shared<SharedIslands>(shared_bytes) : nullptr;
+  return [this, &request, shared, call, sink = std::move(sink)](int i, Dispatch dispatch) {
+    v1::Outcome outcome;
+    const double share = SolveInBatch(request, i, call, shared.get(), dispatch, &outcome);
+    sink(i, std::move(outcome));
+    return share;
   };
 }
 
@@ -470,17 +487,17 @@ Batch::SolveProblem RequestHandler::SolverOf(const v1::DifferentiateBatchRequest
   return [this, &request, call, response](int i, Dispatch dispatch) {
     v1::DifferentiateOutcome outcome = DifferentiateInBatch(request, i, call, dispatch);
     response->mutable_outcomes(i)->Swap(&outcome);
+    return 1.0;
   };
 }
 
-v1::Outcome RequestHandler::SolveInBatch(const v1::ContactProblem& problem,
-                                         const v1::SolveOptions& options, const CallContext& call,
-                                         Dispatch dispatch) {
+template <typename Request>
+double RequestHandler::SolveInBatch(const Request& batch, int i, const CallContext& call,
+                                    SharedIslands* shared, Dispatch dispatch,
+                                    v1::Outcome* outcome) {
   std::unique_ptr<SolveJob> solve = TakeSolve();
-  solve->Begin(&problem, options, call);
-  v1::Outcome outcome;
-  RunInBatch(std::move(solve), dispatch, outcome.mutable_solution(), &outcome);
-  return outcome;
+  solve->Begin(&batch.problems(i), batch.options(), call, shared);
+  return RunInBatch(std::move(solve), dispatch, outcome->mutable_solution(), outcome);
 }
 
 v1::DifferentiateOutcome RequestHandler::DifferentiateInBatch(
@@ -498,14 +515,17 @@ std::unique_ptr<SolveJob> RequestHandler::TakeSolve() {
   return solve != nullptr ? std::move(solve) : std::make_unique<SolveJob>();
 }
 
+// Returns the part of the work of the problem that was done for it.
 template <typename Outcome>
-void RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch,
-                                v1::ContactSolution* answer, Outcome* outcome) {
+double RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch,
+                                  v1::ContactSolution* answer, Outcome* outcome) {
   solve->AddQueueTime(SecondsSince(solve->call().arrival));
   const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
   if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
   solve->Report(status, telemetry_);
+  const double share = status ? solve->share_of_work() : 1;
   KeepOrFree(std::move(solve), &idle_solves_);
+  return share;
 }
 
 }  // namespace sap

@@ -133,6 +133,7 @@ class RequestHandler {
     Priority priority;
     std::function<ServiceStatus()> check;  // of the batch as a whole, once it is admitted
     std::function<void()> begin = [] {};   // once it is checked
+    int64_t shared_bytes{0};               // that islands may take which its problems share
   };
 
   // An admitted call, which is to be run or started, and ended.
@@ -160,17 +161,19 @@ class RequestHandler {
   ServiceStatus StartBatch(BatchCall batch, const CallContext& call, Batch::SolveProblem solve,
                            Done done, void* context);
   template <typename Request>
-  Batch::SolveProblem SolverOf(const Request& request, const CallContext& call, BatchSink sink);
+  Batch::SolveProblem SolverOf(const Request& request, int64_t shared_bytes,
+                               const CallContext& call, BatchSink sink);
   Batch::SolveProblem SolverOf(const v1::DifferentiateBatchRequest& request,
                                const CallContext& call, v1::DifferentiateBatchResponse* response);
-  v1::Outcome SolveInBatch(const v1::ContactProblem& problem, const v1::SolveOptions& options,
-                           const CallContext& call, Dispatch dispatch);
+  template <typename Request>
+  double SolveInBatch(const Request& batch, int i, const CallContext& call, SharedIslands* shared,
+                      Dispatch dispatch, v1::Outcome* outcome);
   v1::DifferentiateOutcome DifferentiateInBatch(const v1::DifferentiateBatchRequest& batch, int i,
                                                 const CallContext& call, Dispatch dispatch);
   std::unique_ptr<SolveJob> TakeSolve();
   template <typename Outcome>
-  void RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch, v1::ContactSolution* answer,
-                  Outcome* outcome);
+  double RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch, v1::ContactSolution* answer,
+                    Outcome* outcome);
 
   const ServerConfig config_;
   const Telemetry telemetry_;

@@ -53,12 +53,13 @@ void SetTime(Clock::time_point time, google::protobuf::Timestamp* message) {
 }  // namespace
 
 void SolveJob::Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-                     const CallContext& call) {
+                     const CallContext& call, SharedIslands* shared) {
   message_ = problem;
   options_ = &options;
   call_ = call;
   differentiation_ = nullptr;
   batch_ = nullptr;
+  shared_ = shared;
   decoded_ = false;
   queue_s_ = 0;
   decode_s_ = 0;
@@ -93,7 +94,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (ServiceStatus decoded = DecodeSettings(config); !decoded) return decoded;
   const auto view = DecodeProblem(*message_);
   if (!view) return tl::unexpected(view.error());
-  SolveRequest request{*view, settings_};
+  SolveRequest request{.problem = *view, .settings = settings_, .shared = shared_};
   if (differentiation_) request.derivatives = DecodeDerivatives(*differentiation_->request);
   if (const auto read = task_.Read(std::move(request), config); !read) {
     return tl::unexpected(read.error());
@@ -150,6 +151,13 @@ ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
   encode_s_ = SecondsSince(encoding);
   if (answer->has_timings()) AddTimings(answer->mutable_timings());
   return {};
+}
+
+double SolveJob::share_of_work() const {
+  if (solution_.shared_constraints == 0) return 1;
+  const auto constraints =
+      static_cast<double>(solution_.delassus_estimate.size() + solution_.row_impulse.size());
+  return 1 - static_cast<double>(solution_.shared_constraints) / constraints;
 }
 
 void SolveJob::AddTimings(v1::PhaseTimings* timings) const {

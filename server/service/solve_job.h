@@ -48,8 +48,9 @@ class SolveJob {
  public:
   // Starts a new problem; null: the request contains none. The messages and the cancellation flag
   // must live until the problem is answered.
+  // `shared`: islands of the batch that it belongs to; null: none.
   void Begin(const v1::ContactProblem* problem, const v1::SolveOptions& options,
-             const CallContext& call);
+             const CallContext& call, SharedIslands* shared = nullptr);
 
   // Starts a new problem to differentiate, whose derivatives go to the response; `batch` is the
   // request that it belongs to, if any.
@@ -70,6 +71,10 @@ class SolveJob {
   const ContactSolution& solution() const { return solution_; }
   const CallContext& call() const { return call_; }
   const v1::SolveOptions& options() const { return *options_; }
+
+  // Part of the work of the solved problem that was done for it; the rest is that of islands which
+  // were copied.
+  double share_of_work() const;
 
   // Bytes kept for the next problem.
   size_t storage_bytes() const { return StorageBytes(task_, solution_); }
@@ -113,6 +118,7 @@ class SolveJob {
   const v1::SolveOptions* options_{nullptr};
   std::unique_ptr<Differentiation> differentiation_;  // null: only the solution is asked for
   const v1::DifferentiateBatchRequest* batch_{nullptr};
+  SharedIslands* shared_{nullptr};
   CallContext call_;
   bool decoded_{false};
   SolveTask task_;

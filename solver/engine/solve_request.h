@@ -8,6 +8,7 @@
 #include "solver/problem/contact_solution.h"
 #include "solver/problem/derivatives.h"
 #include "solver/problem/problem_fields.h"
+#include "solver/split/shared_islands.h"
 
 namespace sap {
 
@@ -16,6 +17,9 @@ struct SolveRequest {
   ContactProblemView problem;
   SolveSettings settings{};
   std::optional<DerivativesRequest> derivatives{};
+  // Islands that the problems of a batch have in common, all of which have the same options; null:
+  // none are looked for.
+  SharedIslands* shared{nullptr};
 };
 
 struct SolveAnswer {

@@ -17,14 +17,30 @@ tl::unexpected<EngineError> OutOfMemory(const MemoryLimitExceeded& error) {
 
 }  // namespace
 
-EngineStatus SolveTask::Read(const ContactProblemView& view, const ProblemLimits& limits) {
+EngineStatus SolveTask::Read(const ContactProblemView& view, const ProblemLimits& limits,
+                             SharedIslands* shared) {
   view_ = view;
   limits_ = limits;
+  shared_ = shared != nullptr && shared->IsOpen() ? shared : nullptr;
+  sharing_.Clear();
   derivatives_.reset();
   guess_.clear();
   in_shards_ = sharded_.Read(view, limits);
-  if (!in_shards_) return ReadWhole();
+  if (!in_shards_) return shared_ != nullptr ? ReadRemainder() : ReadWhole();
   predicted_s_ = PredictedSolveTime(sharded_.layout(), sharded_.islands());
+  return {};
+}
+
+// Without the islands of which the batch has an answer. They have been checked with it.
+EngineStatus SolveTask::ReadRemainder() {
+  if (!IsWithin(limits_, view_)) return ReadWhole();
+  const ContactProblemView remainder = sharing_.Remainder(view_, shared_);
+  if (!sharing_.found_any()) return ReadWhole();
+  if (!problem_.Reset(remainder, limits_)) {
+    sharing_.Clear();
+    return ReadWhole();  // for the first fault of the whole
+  }
+  predicted_s_ = PredictedSolveTime(problem_);
   return {};
 }
 
@@ -39,7 +55,11 @@ EngineStatus SolveTask::ReadWhole() {
 }
 
 EngineStatus SolveTask::Read(SolveRequest request, const EngineLimits& limits) {
-  if (EngineStatus read = Read(request.problem, limits.problem); !read) return read;
+  const bool shares = request.settings.solver.islands && !request.derivatives;
+  if (EngineStatus read = Read(request.problem, limits.problem, shares ? request.shared : nullptr);
+      !read) {
+    return read;
+  }
   const int64_t bytes = BytesOfSolve(view_, request.settings.solver);
   if (EngineStatus checked = CheckSolveMemory(bytes, limits); !checked) return checked;
   if (!request.derivatives) return {};
@@ -66,9 +86,15 @@ EngineStatus SolveTask::ReadDerivatives(DerivativesRequest request, const Engine
 }
 
 NamedTrees SolveTask::trees() const {
-  if (!in_shards_) return {problem_.tree_id(), problem_.velocity_start(), problem_.dofs()};
-  const ProblemLayout& layout = sharded_.layout();
-  return {layout.name, layout.velocity_start, layout.dofs};
+  const ProblemLayout* const layout = LayoutOfWhole();
+  if (layout != nullptr) return {layout->name, layout->velocity_start, layout->dofs};
+  return {problem_.tree_id(), problem_.velocity_start(), problem_.dofs()};
+}
+
+// Null: problem_ is the whole.
+const ProblemLayout* SolveTask::LayoutOfWhole() const {
+  if (in_shards_) return &sharded_.layout();
+  return sharing_.found_any() ? &sharing_.layout() : nullptr;
 }
 
 std::vector<double> SolveTask::guess() const {
@@ -79,7 +105,9 @@ std::vector<double> SolveTask::guess() const {
 }
 
 void SolveTask::AssignGuessOfProblem(std::vector<double>* guess) const {
-  if (!in_shards_) return guess->assign(problem_.v_guess().begin(), problem_.v_guess().end());
+  if (LayoutOfWhole() == nullptr) {
+    return guess->assign(problem_.v_guess().begin(), problem_.v_guess().end());
+  }
   guess->clear();
   const auto append = [guess](std::span<const double> given, std::span<const double> v_star) {
     const std::span<const double> from = given.empty() ? v_star : given;
@@ -114,6 +142,7 @@ EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, cons
   EngineStatus solved = in_shards_ ? SolveShards(solver, options, stop, solution)
                                    : SolveWhole(solver, options, stop, solution, derivatives);
   if (EngineStatus live = CheckLive(call); !live) return live;
+  if (shared_ != nullptr && solved) shared_->ProblemEnded(solution->shared_islands > 0);
   return solved;
 }
 
@@ -128,7 +157,7 @@ EngineStatus SolveTask::CheckOptions(const SolverOptions& options) const {
 
 EngineStatus SolveTask::SolveShards(Solver* solver, const SolverOptions& options,
                                     const StopToken& stop, ContactSolution* solution) {
-  const auto solved = solver->Solve(sharded_, guess_, options, stop, solution);
+  const auto solved = solver->Solve(sharded_, guess_, options, stop, solution, shared_);
   if (!solved) return OutOfMemory(solved.error());
   if (*solved) return {};
   // A shard does not know which fault is the first of the whole.
@@ -154,6 +183,7 @@ EngineStatus SolveTask::SolveWhole(Solver* solver, const SolverOptions& options,
   };
   const auto solved = solve();
   if (!solved) return OutOfMemory(solved.error());
+  sharing_.Complete(options, solution);
   return {};
 }
 

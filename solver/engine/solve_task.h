@@ -23,6 +23,7 @@
 #include "solver/problem/solver_options.h"
 #include "solver/sharded_problem.h"
 #include "solver/solve.h"
+#include "solver/split/island_sharing.h"
 
 namespace sap {
 
@@ -32,8 +33,9 @@ class SolveTask {
   // Predicted time below which a problem is small: waking other threads would cost about as much.
   static constexpr double kSmall_s = 200e-6;
 
-  // Reads a problem. Its arrays must live until it is answered.
-  EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {});
+  // Reads a problem. Its arrays must live until it is answered, and so must `shared`.
+  EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {},
+                    SharedIslands* shared = nullptr);
   // Reads problem and derivatives of a request, and checks its memory. The velocity of the
   // derivatives becomes the guess.
   EngineStatus Read(SolveRequest request, const EngineLimits& limits);
@@ -66,14 +68,18 @@ class SolveTask {
                      const SolveLimits& limits, ContactSolution* solution,
                      Derivatives* derivatives = nullptr);
 
-  size_t storage_bytes() const { return StorageBytes(problem_, sharded_, guess_, derivatives_); }
+  size_t storage_bytes() const {
+    return StorageBytes(problem_, sharded_, sharing_, guess_, derivatives_);
+  }
   // Frees what is kept for problems other than the last one, and is of no use to that.
   void DropUnusedPlans() { problem_.DropUnusedPlans(); }
 
  private:
   EngineStatus ReadWhole();
+  EngineStatus ReadRemainder();
   EngineStatus ReadDerivatives(DerivativesRequest request, const EngineLimits& limits);
   void AssignGuessOfProblem(std::vector<double>* guess) const;
+  const ProblemLayout* LayoutOfWhole() const;
   EngineStatus CheckOptions(const SolverOptions& options) const;
   EngineStatus SolveShards(Solver* solver, const SolverOptions& options, const StopToken& stop,
                            ContactSolution* solution);
@@ -84,8 +90,10 @@ class SolveTask {
   ProblemLimits limits_;
   bool in_shards_{false};  // or whole
   ShardedProblem sharded_;
-  ContactProblem problem_;
-  std::vector<double> guess_;  // of StartFrom; empty: that of the problem
+  SharedIslands* shared_{nullptr};  // of the batch; null: no batch, or it does not take part
+  IslandSharing sharing_;           // where the problem is not in shards
+  ContactProblem problem_;          // without what sharing_ found
+  std::vector<double> guess_;       // of StartFrom; empty: that of the problem
   std::optional<DerivativesRequest> derivatives_;
   InputSelection wanted_;  // of the derivatives
   double predicted_s_{0};

@@ -86,6 +86,10 @@ struct ContactSolution {
   std::vector<int32_t> island_of_tree;  // dense island number, by lowest tree; -1: no constraint
   std::vector<IslandReport> islands;
   SolveTimes times;
+  // Islands that were solved in another problem of the batch and copied, and their contacts and
+  // rows.
+  int shared_islands{0};
+  int64_t shared_constraints{0};
 
   size_t storage_bytes() const {
     return StorageBytes(velocity, impulse, contact_velocity, delassus_estimate, row_impulse,

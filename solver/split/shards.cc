@@ -12,8 +12,8 @@ namespace {
 // Selects rows `entries` of an array of `count` rows of `per_entry` values, which begin with row
 // number `first`. An array of another length is absent, or one that the solver does not read.
 template <typename Value>
-void Pick(std::span<const Value> values, size_t count, int per_entry, std::span<const int> entries,
-          int first, std::vector<Value>* picked) {
+void PickEntries(std::span<const Value> values, size_t count, int per_entry,
+                 std::span<const int> entries, int first, std::vector<Value>* picked) {
   picked->clear();
   if (values.size() != count * per_entry) return;
   ForRuns(entries, [&](int begin, int entries_of_run) {
@@ -67,13 +67,14 @@ void PickGroup(const ProblemLayout& layout, const Entries& entries, const View& 
         return PickRanges(values, layout.angular_start, entries.angular, entries.first_angular,
                           &picked);
       case Per::kAngularContact:
-        return Pick(values, entries.angular_count, field.columns, entries.angular,
-                    entries.first_angular, &picked);
+        return PickEntries(values, entries.angular_count, field.columns, entries.angular,
+                           entries.first_angular, &picked);
       case Per::kCoupling:
       case Per::kCouplingBlock:
         return picked.clear();  // ExtractCouplings has them
       case Per::kEntry:
-        return Pick(values, entries.count, field.columns, entries.picked, entries.first, &picked);
+        return PickEntries(values, entries.count, field.columns, entries.picked, entries.first,
+                           &picked);
     }
   };
   Group::ForEach(pick, *shard, whole);
@@ -113,11 +114,11 @@ Shards::Shards(const ContactProblemView& problem, const ProblemLayout& layout,
 
 void Shards::Build(const ContactProblemView& problem, const ProblemLayout& layout,
                    std::span<const int> island_of_tree, std::span<const int> shard_of_island,
-                   int count) {
+                   int count, int free_trees) {
   problem_ = problem;
   layout_ = &layout;
   island_of_tree_ = island_of_tree;
-  DealTrees(shard_of_island, count);
+  DealTrees(shard_of_island, count, free_trees);
   List(
       static_cast<int>(shard_of_island.size()), count,
       [&](int island) { return shard_of_island[island]; }, &islands_);
@@ -142,15 +143,19 @@ void Shards::Build(const ContactProblemView& problem, const ProblemLayout& layou
       [&](int pair) { return shard_of_tree_[layout.coupled[pair].a]; }, &coupled_);
 }
 
-// Trees without an island follow each other, as many in each shard.
-void Shards::DealTrees(std::span<const int> shard_of_island, int count) {
+// Trees without an island follow each other, as many in each shard, or all in one.
+void Shards::DealTrees(std::span<const int> shard_of_island, int count, int free_trees) {
   const auto free = static_cast<int64_t>(std::ranges::count(island_of_tree_, -1));
   shard_of_tree_.resize(island_of_tree_.size());
   int64_t next = 0;
   for (size_t tree = 0; tree < island_of_tree_.size(); ++tree) {
     const int island = island_of_tree_[tree];
-    shard_of_tree_[tree] =
-        island >= 0 ? shard_of_island[island] : static_cast<int>(next++ * count / free);
+    if (island >= 0) {
+      shard_of_tree_[tree] = shard_of_island[island];
+    } else {
+      shard_of_tree_[tree] =
+          free_trees != kSpread ? free_trees : static_cast<int>(next++ * count / free);
+    }
   }
 }
 
@@ -284,6 +289,8 @@ void Shards::Prepare(ContactSolution* scene) const {
   scene->row_impulse.resize(layout_->num_rows());
   scene->row_velocity.resize(layout_->num_rows());
   scene->cost = 0;
+  scene->shared_islands = 0;
+  scene->shared_constraints = 0;
   scene->island_of_tree.assign(island_of_tree_.begin(), island_of_tree_.end());
   scene->islands.resize(islands_.numbers.size());
 }
@@ -302,6 +309,25 @@ void Shards::Place(int number, const ContactSolution& solution, ContactSolution*
   place(&ContactSolution::row_impulse, part.rows, 1);
   place(&ContactSolution::row_velocity, part.rows, 1);
   PlaceBlocks<IslandReport>(solution.islands, part.islands, 1, &scene->islands);
+}
+
+void Shards::Pick(int number, const ContactSolution& scene, ContactSolution* solution) const {
+  const Shard part = shard(number);
+  ExtractVelocities(number, scene.velocity, &solution->velocity);
+  const auto pick = [&](std::vector<double> ContactSolution::*array, size_t count, int per_place,
+                        std::span<const int> places) {
+    PickEntries<double>(scene.*array, count, per_place, places, 0, &(solution->*array));
+  };
+  const auto contacts = static_cast<size_t>(layout_->num_contacts());
+  const auto rows = static_cast<size_t>(layout_->num_rows());
+  pick(&ContactSolution::impulse, contacts, 3, part.contacts);
+  pick(&ContactSolution::contact_velocity, contacts, 3, part.contacts);
+  pick(&ContactSolution::delassus_estimate, contacts, 1, part.contacts);
+  pick(&ContactSolution::angular_impulse, layout_->num_angular, 3, part.angular);
+  pick(&ContactSolution::row_impulse, rows, 1, part.rows);
+  pick(&ContactSolution::row_velocity, rows, 1, part.rows);
+  PickEntries<IslandReport>(scene.islands, scene.islands.size(), 1, part.islands, 0,
+                            &solution->islands);
 }
 
 }  // namespace sap

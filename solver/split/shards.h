@@ -35,9 +35,12 @@ class Shards {
   Shards(const ContactProblemView& problem, const ProblemLayout& layout,
          std::span<const int> island_of_tree, const std::vector<std::vector<int>>& dealt);
 
-  // The same by the shard of each island.
+  // The same by the shard of each island. `free_trees`: the shard of the trees without constraints;
+  // kSpread: as many in each.
+  static constexpr int kSpread = -1;
   void Build(const ContactProblemView& problem, const ProblemLayout& layout,
-             std::span<const int> island_of_tree, std::span<const int> shard_of_island, int count);
+             std::span<const int> island_of_tree, std::span<const int> shard_of_island, int count,
+             int free_trees = kSpread);
 
   const ProblemLayout& layout() const { return *layout_; }
   std::span<const int> island_of_tree() const { return island_of_tree_; }
@@ -57,6 +60,8 @@ class Shards {
   // Puts the answer to a shard to its place in that of the scene. Concurrent calls for different
   // shards write to different places.
   void Place(int number, const ContactSolution& solution, ContactSolution* scene) const;
+  // The inverse: the answer to a shard out of that of the scene, except its sums.
+  void Pick(int number, const ContactSolution& scene, ContactSolution* solution) const;
 
   size_t storage_bytes() const {
     return StorageBytes(shard_of_tree_, place_of_tree_, islands_, trees_, contacts_, angular_,
@@ -78,7 +83,7 @@ class Shards {
   template <typename ShardOf>
   static void List(int size, int shards, const ShardOf& shard_of, Lists* lists);
 
-  void DealTrees(std::span<const int> shard_of_island, int count);
+  void DealTrees(std::span<const int> shard_of_island, int count, int free_trees);
   void ListAngular(int count);
   int PlaceOf(int tree) const { return tree < 0 ? tree : place_of_tree_[tree]; }
   void ExtractCouplings(int number, OwnedContactProblem::Trees* extracted) const;

@@ -123,8 +123,8 @@ fi
 
 build_benchmarks . sap_bench_solver drake_timer sap_islands sap_islands_client \
   sap_islands_mujoco sap-server sap-client activity_benchmark block_cholesky_benchmark \
-  coupled_benchmark gradient_benchmark sequence_benchmark solve_benchmark step_stages \
-  stop_benchmark task_graph_benchmark
+  coupled_benchmark gradient_benchmark sequence_benchmark sharing_benchmark solve_benchmark \
+  step_stages stop_benchmark task_graph_benchmark
 
 print_machine
 # The adapter for MuJoCo needs the library.

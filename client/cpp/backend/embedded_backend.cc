@@ -78,12 +78,14 @@ Solution SolutionOf(SolveAnswer&& answer, const SolutionMask& mask) {
 }
 
 SolveOutcome SolveIn(Engine* engine, const ContactProblemView& problem,
-                     const SolveSettings& settings, const CallLimits& call) {
+                     const SolveSettings& settings, const CallLimits& call,
+                     SharedIslands* shared = nullptr) {
   Solution solution;
   const EngineStatus status =
-      engine->Answer({problem, settings}, call, [&](const SolveTask&, SolveAnswer& answer) {
-        solution = SolutionOf(std::move(answer), settings.mask);
-      });
+      engine->Answer({.problem = problem, .settings = settings, .shared = shared}, call,
+                     [&](const SolveTask&, SolveAnswer& answer) {
+                       solution = SolutionOf(std::move(answer), settings.mask);
+                     });
   if (!status) return FromEngine(status.error());
   return solution;
 }
@@ -342,8 +344,9 @@ class Embedded final : public Backend {
     if (!settings) return FromEngine(settings.error());
     std::vector<int64_t> sizes;
     for (const ContactProblemView& problem : problems) sizes.push_back(SizeOf(problem));
+    SharedIslands shared;
     engine().ForLargestFirst(
-        sizes, [&](int i) { put(i, SolveIn(&engine(), problems[i], *settings, call)); });
+        sizes, [&](int i) { put(i, SolveIn(&engine(), problems[i], *settings, call, &shared)); });
     return StatusOf(CheckLive(call));
   }
 

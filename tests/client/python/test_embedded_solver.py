@@ -53,6 +53,19 @@ def test_numbers_and_rows_that_stand_for_all_are_repeated(
         assert same_bits(inside.solve(problem), server.solve(problem))
 
 
+def test_an_island_that_a_batch_shares_has_the_bits_and_the_time_of_one_solve() -> None:
+    problem = problem_files.load_problem(ROOT / "tests/data/nasty_chain_100.json.gz")
+    other = problem_files.load_problem(ROOT / "tests/data/nasty_chain_100.json.gz")
+    other.time_step *= 1.001
+    with sap.connect("embedded:", threads=1) as client:
+        first, changed, copied = client.solve_batch([problem, other, problem])
+        assert same_bits(first, client.solve(problem))
+        assert same_bits(copied, first)
+        assert same_bits(changed, client.solve(other))
+        assert np.array_equal(copied.islands.solve_time_s, first.islands.solve_time_s)
+        assert not np.array_equal(changed.islands.solve_time_s, first.islands.solve_time_s)
+
+
 def test_structs_are_used_again_for_other_problems(inside: sap.Client, server: sap.Client) -> None:
     problems = [linked_balls(0), balls_on_floor([0.1]), sap.Problem(0.01), linked_balls(0, 5)]
     for problem in problems * 2:

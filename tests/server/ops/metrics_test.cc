@@ -93,6 +93,8 @@ TEST(MetricsTest, SolvesAndRefusalsAreExportedByName) {
   EXPECT_EQ(ValueOf(text, "sap_phase_seconds_count{phase=\"solve\"}"), "1");
   EXPECT_EQ(ValueOf(text, "sap_island_outcomes_total{status=\"converged\"}"),
             std::to_string(converged));
+  EXPECT_EQ(ValueOf(text, "sap_islands_solved_total"), std::to_string(converged));
+  EXPECT_EQ(ValueOf(text, "sap_islands_shared_total"), "0");
   EXPECT_EQ(ValueOf(text, "sap_reads_waiting"), "5");
   EXPECT_EQ(ValueOf(text, "sap_reads_slow"), "3");
   EXPECT_EQ(ValueOf(text, "sap_calls_held"), "1");
@@ -114,6 +116,7 @@ TEST(MetricsTest, IslandsOfEveryStatusAreCountedUnderItsName) {
   for (int i = 0; i <= static_cast<int>(SolveStatus::kCoulombLimit); ++i) {
     solution.islands.push_back({.status = static_cast<SolveStatus>(i)});
   }
+  solution.shared_islands = 2;
   metrics.ProblemEnded({}, &solution);
   test::BlockingHandler handler(ServerConfig(), nullptr, &metrics);
   const std::string text =
@@ -123,6 +126,8 @@ TEST(MetricsTest, IslandsOfEveryStatusAreCountedUnderItsName) {
     EXPECT_EQ(ValueOf(text, std::string("sap_island_outcomes_total{status=\"") + name + "\"}"), "1")
         << name;
   }
+  EXPECT_EQ(ValueOf(text, "sap_islands_solved_total"), "5");
+  EXPECT_EQ(ValueOf(text, "sap_islands_shared_total"), "2");
 }
 
 }  // namespace

@@ -57,6 +57,17 @@ TEST_F(AdmissionTest, WorkIsBoundedForOneClientAndForAll) {
   EXPECT_EQ(Admit(b_, {.work_s = 4}), "accepted");
 }
 
+TEST_F(AdmissionTest, WorkThatNeedNotBeDoneIsReleasedBeforeItsCall) {
+  Demand demand{.work_s = 6};
+  EXPECT_EQ(Admit(a_, demand), "accepted");
+  EXPECT_EQ(Admit(a_, {.work_s = 4}), "CLIENT_WORK");
+  admission_.ReleaseWork(a_.get(), 5, &demand);
+  EXPECT_EQ(Admit(a_, {.work_s = 4}), "accepted");
+  EXPECT_EQ(Admit(b_, {.work_s = 6}), "SERVER_WORK");
+  admission_.Release(a_.get(), demand);
+  EXPECT_EQ(Admit(b_, {.work_s = 6}), "accepted");
+}
+
 TEST_F(AdmissionTest, SessionsAreBoundedForOneClientAndForAll) {
   const auto admit = [&](const auto& account) {
     return ReasonOf(admission_.AdmitSession(account.get()));

@@ -80,6 +80,7 @@ TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
         }
         order += 'b';
         g_now_ns += 1'000'000;
+        return 1.0;
       },
       [&] { done.set_value(); });
   at_gate.get_future().wait();
@@ -98,6 +99,76 @@ TEST(BatchTest, AFullBatchTakesNoMoreThanTheShareOfItsClient) {
   done.get_future().wait();
   EXPECT_EQ(std::count(order.begin(), order.end(), 'b'), 40);
   EXPECT_NEAR(static_cast<double>(std::count(order.begin(), order.begin() + 20, 'o')), 10, 1);
+}
+
+// Stacks of 24 contacts each; in problem i stack i is pushed in a way of its own.
+template <typename Request>
+Request Futures(int problems, int stacks) {
+  Request request;
+  for (int i = 0; i < problems; ++i) {
+    client::Problem problem = Stacks(stacks, 6);
+    problem.bodies.free_motion_velocity[36 * i] += 1e-3 * (i + 1);
+    client::ToMessage(problem, request.add_problems());
+  }
+  return request;
+}
+
+TEST(BatchTest, IslandsThatProblemsShareAreSolvedOnceAndCounted) {
+  const auto request = Futures<v1::SolveBatchRequest>(6, 8);
+  BlockingHandler reference(BatchConfig());
+  const std::vector<AnswerBits> expected = OneByOne(&reference, request);
+  Metrics metrics;
+  BlockingHandler handler(BatchConfig(1), nullptr, &metrics);
+  v1::SolveBatchResponse response;
+  ASSERT_TRUE(handler.SolveBatch(request, CallContext(), &response).has_value());
+  EXPECT_EQ(AllBits(response), expected);
+  EXPECT_EQ(metrics.islands_shared.Sum(), 5 * 7 - 1U);  // one thread: problem 1 solves stack 0
+  EXPECT_EQ(metrics.islands_solved.Sum(), 6 * 8 - metrics.islands_shared.Sum());
+  EXPECT_EQ(handler.admission().bytes(), 0);
+}
+
+TEST(BatchTest, ThreadsThatMeetTheSameIslandsGiveTheSameBits) {
+  const auto request = Futures<v1::StreamBatchRequest>(20, 24);
+  BlockingHandler reference(BatchConfig());
+  const std::vector<AnswerBits> expected =
+      OneByOne(&reference, Futures<v1::SolveBatchRequest>(20, 24));
+  Metrics metrics;
+  BlockingHandler handler(BatchConfig(4), nullptr, &metrics);
+  std::vector<AnswerBits> outcomes(20);
+  ASSERT_TRUE(
+      handler
+          .StreamBatch(request, CallContext(),
+                       [&](int i, const v1::Outcome& outcome) { outcomes[i] = BitsOf(outcome); })
+          .has_value());
+  EXPECT_EQ(outcomes, expected);
+  EXPECT_GT(metrics.islands_shared.Sum(), 0U);
+}
+
+TEST(BatchTest, CallsOfOneProblemShareNothing) {
+  Metrics metrics;
+  BlockingHandler handler(BatchConfig(1), nullptr, &metrics);
+  v1::SolveBatchResponse response;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(handler.SolveBatch(Futures<v1::SolveBatchRequest>(1, 4), CallContext(), &response)
+                    .has_value());
+  }
+  EXPECT_EQ(metrics.islands_shared.Sum(), 0U);
+  EXPECT_EQ(metrics.islands_solved.Sum(), 8U);
+}
+
+// A quarter of each problem has to be solved.
+TEST(BatchTest, WorkThatIsSharedIsReleasedWhileTheBatchGoesOn) {
+  TaskArena arena(1);
+  ClientAccount account("futures");
+  FairQueue queue(&arena, 1e6, 0, &Now);
+  double released_s = 0;
+  std::promise<void> done;
+  Batch::Start(
+      Batch::Problems(8, {.bytes = 1, .solve_bytes = 0, .work_s = 2}),
+      {&queue, 1, &account, Priority::kNormal, [&](double work_s) { released_s += work_s; }},
+      [](int, Dispatch) { return 0.25; }, [&] { done.set_value(); });
+  done.get_future().wait();
+  EXPECT_EQ(released_s, 8 * 1.5);
 }
 
 // The budget is that of the whole batch: what has not begun when it is over returns its guess.
