@@ -2,17 +2,21 @@
 # Installs what is missing, builds everything and runs the tests. Safe to repeat; stops at the first
 # step that fails.
 #
-#   tests/run.sh [--full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
+#   tests/run.sh [--ci | --full] [--sanitize | --asan | --tsan] [--lint] [--filter REGEX]
 #
-#   --full      also the tests labelled full, which take long, those of DART and gz-physics (without
-#               it: where they are), the fuzzers for a minute each, and whether the tests take every
+#   (none)      ring 1: solver, server, clients for C++, C and Python, MuJoCo
+#   --ci        ring 2, what every change has to pass: also the other simulators and frameworks,
+#               several servers, the paper's cases, linters, packaging and the documentation
+#   --full      ring 3: also the tests that take long, those of DART and gz-physics (without it:
+#               where they are), the fuzzers for a minute each, and whether the tests take every
 #               branch of the input validation
 #   --asan      also the tests labelled asan under AddressSanitizer and UndefinedBehaviorSanitizer
 #   --tsan      also the tests labelled tsan under ThreadSanitizer
 #   --sanitize  both; each has a build of its own
-#   --lint      also clang-tidy (the format is always checked)
+#   --lint      also clang-tidy
 #   --filter    only the C++ test suites whose names match
 #
+# tests/rings.txt says which test is in which ring.
 # SAP_PROBLEMS_DIR names a directory of problems to use instead of the few in tests/data,
 # SAP_PROBLEMS_CONSTRAINTS_DIR one instead of tests/data/constraints, SAP_PROBLEMS_SOFT_DIR one
 # instead of tests/data/soft, SAP_PROBLEMS_STIFF_DIR one instead of tests/data/stiff,
@@ -29,17 +33,14 @@ begin() {
   printf '== %s (%d min %02d s)\n' "$step" $((SECONDS / 60)) $((SECONDS % 60))
 }
 
-selection=(--label-exclude full)
-full=()
+ring=1
 sanitizers=()
 lint=false
 filter=()
 while (($# > 0)); do
   case $1 in
-    --full)
-      selection=()
-      full=(--full)
-      ;;
+    --ci) ring=2 ;;
+    --full) ring=3 ;;
     --sanitize) sanitizers=(asan tsan) ;;
     --asan) sanitizers+=(asan) ;;
     --tsan) sanitizers+=(tsan) ;;
@@ -62,6 +63,28 @@ if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache
 fi
 jobs=$(nproc)
+
+packages=(build tests)
+case $ring in
+  1)
+    target=ring1
+    python_option=()
+    selection=(--label-exclude 'ring[23]')
+    ;;
+  2)
+    packages+=(lint operations)
+    target=all
+    python_option=(--ci)
+    selection=(--label-exclude ring3)
+    ;;
+  3)
+    packages+=(lint operations packaging dart gz)
+    target=all
+    python_option=(--full)
+    selection=()
+    ;;
+esac
+if $lint; then packages+=(lint); fi
 
 # build PRESET TARGET
 build() {
@@ -95,25 +118,27 @@ finish() {
 trap '((${#started[@]} == 0)) || kill -- "${started[@]/#/-}" 2> /dev/null || true' EXIT
 
 begin "installing packages"
-deploy/install_packages.sh build tests lint operations ${full:+packaging dart gz}
+deploy/install_packages.sh "${packages[@]}"
 mkdir -p build
 
-begin "checking the format"
-tests/lint.sh format
+if ((ring > 1)); then
+  begin "checking the format"
+  tests/lint.sh format
+fi
 
 # The environments of Python and the documentation need nothing that is built.
 if ((${#filter[@]} == 0)); then
-  start python-linters tests/python.sh --lint
-  start documentation deploy/docs.sh build
+  start python-environment tests/python.sh "${python_option[@]}" --prepare
+  if ((ring > 1)); then start documentation deploy/docs.sh build; fi
   # The Python tests use one processor at a time, so they run while other things are compiled. What
   # they call comes first.
-  build release called_by_python_tests
-  finish python-linters
-  start python-tests tests/python.sh "${full[@]}"
+  build release "called_by_python_tests_of_$target"
+  finish python-environment
+  start python-tests tests/python.sh "${python_option[@]}"
 fi
-build release all
+build release "$target"
 if ((${#filter[@]} == 0)); then
-  finish documentation
+  if ((ring > 1)); then finish documentation; fi
   finish python-tests
 fi
 # The tests have the processors to themselves, except for clang-tidy, which takes what they leave:
@@ -135,7 +160,7 @@ for sanitizer in "${sanitizers[@]}"; do
   run_tests "$sanitizer" --label-regex "$sanitizer" ${filter:+--no-tests=ignore}
 done
 
-if ((${#full[@]} > 0 && ${#filter[@]} == 0)); then
+if ((ring > 2 && ${#filter[@]} == 0)); then
   begin "fuzzing"
   deploy/install_packages.sh fuzz
   tests/fuzz/run.sh 60

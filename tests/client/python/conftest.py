@@ -8,22 +8,13 @@ from pathlib import Path
 
 import pytest
 import sap_islands as sap
+from rings import pytest_addoption as pytest_addoption
+from rings import pytest_collection_modifyitems as pytest_collection_modifyitems
+from rings import pytest_ignore_collect as pytest_ignore_collect
 
 from support.server_process import ServerProcess
 
 ROOT = Path(__file__).resolve().parents[3]
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--full", action="store_true", help="also the tests that take long")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--full"):
-        return
-    left_out = [item for item in items if item.get_closest_marker("full")]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if not item.get_closest_marker("full")]
 
 
 def problem_files() -> list[Path]:

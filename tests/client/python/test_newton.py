@@ -11,8 +11,6 @@ from sap_islands.errors import InvalidArgument
 
 from support.newton_scene import UPRIGHT, G, Scene, add_box, add_ground, newton, sap_newton, wp
 
-pytestmark = pytest.mark.full  # Newton's kernels are compiled for minutes, once
-
 
 def add_pendulum(builder: Any, mass: float = 2.0, length: float = 0.5, **joint: Any) -> int:
     """A point mass below a hinge at a height of 2 m that turns about y."""

@@ -8,8 +8,6 @@ import pytest
 
 from support.newton_scene import UPRIGHT, Scene, add_ground, newton, wp
 
-pytestmark = pytest.mark.full  # as test_newton.py
-
 KE = 2500.0  # of all shapes [N/m]
 MU = 0.5
 

@@ -22,7 +22,7 @@ from sap_islands.unsolved_policy import OnUnsolved
 
 from support.mujoco_agreement import Difference, cost, difference, solve_tightly
 
-pytestmark = [pytest.mark.full, pytest.mark.filterwarnings("ignore:the model selects")]
+pytestmark = pytest.mark.filterwarnings("ignore:the model selects")
 
 PACKAGES = {"dm_control": 30, "gymnasium": 14, "gymnasium_robotics": 30, "robosuite": 26}
 STEPS, EVERY = 150, 5

@@ -20,8 +20,6 @@ import ray
 import ray.cluster_utils
 import sap_islands.ray
 
-pytestmark = pytest.mark.full
-
 MEMORY = 80 << 20  # of a node's object store, the least that Ray accepts
 
 

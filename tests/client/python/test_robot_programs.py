@@ -18,10 +18,9 @@ import pytest
 
 from support import robot_program
 
-pytestmark = [
-    pytest.mark.full,
-    pytest.mark.skipif(sys.version_info < (3, 11), reason="the pins are for Python 3.11 and later"),
-]
+pytestmark = pytest.mark.skipif(
+    sys.version_info < (3, 11), reason="the pins are for Python 3.11 and later"
+)
 
 FOLDER = Path(__file__).parent
 PROGRAM = Path(robot_program.__file__)

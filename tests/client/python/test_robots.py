@@ -13,8 +13,6 @@ import sap_islands as sap
 import sap_islands.mujoco as adapter
 from sap_islands.arrays import FloatArray
 
-pytestmark = pytest.mark.full
-
 DURATION_S = 3.0
 GRAVITY = 9.81
 
