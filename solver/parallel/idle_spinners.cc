@@ -26,7 +26,7 @@ bool IdleSpinners::Start() {
       for (int i = 0; i < num_threads_ && !stopping_; ++i) {
         threads_.emplace_back([this] { Run(); });
         // At any other priority a spinner would take processor time from working threads.
-        if (!SetIdlePriority(&threads_.back())) Stop();
+        if (priority_ == Priority::kIdle && !SetIdlePriority(&threads_.back())) Stop();
       }
     } catch (const std::system_error&) {
       // The limit of threads is reached. A session must not end the server by that: it does

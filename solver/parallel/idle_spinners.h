@@ -20,8 +20,13 @@ class IdleSpinners {
   // second and more.
   static constexpr std::chrono::milliseconds kSpinTime{50};
 
+  // How the kernel schedules them. kNormal takes processor time from working threads: it is for
+  // tests, since on a busy machine a thread at idle priority may have no processor for minutes.
+  enum class Priority : unsigned char { kIdle, kNormal };
+
   // 0: none.
-  explicit IdleSpinners(int threads) : num_threads_(threads) {}
+  explicit IdleSpinners(int threads, Priority priority = Priority::kIdle)
+      : num_threads_(threads), priority_(priority) {}
   ~IdleSpinners();
   IdleSpinners(const IdleSpinners&) = delete;
   IdleSpinners& operator=(const IdleSpinners&) = delete;
@@ -45,6 +50,7 @@ class IdleSpinners {
   void Run();
 
   const int num_threads_;
+  const Priority priority_;
   std::once_flag started_;
   std::atomic<Clock::duration> spin_until_{Clock::duration::zero()};
   std::atomic<bool> stopping_{false};

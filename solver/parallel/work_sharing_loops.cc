@@ -38,13 +38,6 @@ constexpr int kMostLoops = 64;
 // Threads that start at ranges of their own.
 constexpr int kMostRanks = 64;
 
-// Time for which this thread has had a processor. A system call of a microsecond.
-Clock::duration ProcessorTime() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
 // Writes before HandOver are visible after the TakeOver of the task that it announced. oneTBB
 // guarantees that; ThreadSanitizer does not see into oneTBB and needs to be shown.
 #if defined(__SANITIZE_THREAD__)
@@ -92,6 +85,12 @@ struct Inside {
 thread_local Inside inside;
 
 }  // namespace
+
+Clock::duration LoopClocks::ProcessorTimeOfThread() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 // How the indices of a loop are divided into ranges. Aligned by its size: an atomic of less is a
 // call into libatomic where Clang compiles it.
@@ -171,7 +170,8 @@ struct alignas(64) WorkSharingLoops::Loop {
 // A thread that helps: which loops it need not look at again, and how much it did.
 class WorkSharingLoops::Helper {
  public:
-  Helper(int rank, SharingBalance* balance) : rank_(rank), balance_(balance) {}
+  Helper(int rank, const LoopClocks& clocks, SharingBalance* balance)
+      : rank_(rank), clocks_(clocks), balance_(balance) {}
   ~Helper() { Pause(); }
   Helper(const Helper&) = delete;
   Helper& operator=(const Helper&) = delete;
@@ -196,7 +196,8 @@ class WorkSharingLoops::Helper {
   void Worked(Clock::time_point begin, Clock::time_point end) {
     Clock::duration time = end - begin;
     if (time > kLongWork && begun_) {
-      const Clock::duration without_processor = end - since_ - (ProcessorTime() - processor_time_);
+      const Clock::duration without_processor =
+          end - since_ - (clocks_.processor_time() - processor_time_);
       time -= std::clamp(without_processor, Clock::duration::zero(), time);
       BeginsAt(end);
     }
@@ -208,7 +209,7 @@ class WorkSharingLoops::Helper {
   void BeginsAt(Clock::time_point now) {
     begun_ = true;
     since_ = now;
-    processor_time_ = ProcessorTime();
+    processor_time_ = clocks_.processor_time();
   }
   bool has_begun() const { return begun_; }
   void Pause() {
@@ -233,6 +234,7 @@ class WorkSharingLoops::Helper {
   };
 
   const int rank_;
+  const LoopClocks& clocks_;
   SharingBalance* const balance_;
   std::array<Seen, kMostLoops> seen_{};
   bool begun_{false};
@@ -241,8 +243,9 @@ class WorkSharingLoops::Helper {
   Clock::duration not_added_{};
 };
 
-WorkSharingLoops::WorkSharingLoops(int threads, Sharing sharing)
-    : threads_(threads),
+WorkSharingLoops::WorkSharingLoops(int threads, Sharing sharing, const LoopClocks& clocks)
+    : clocks_(clocks),
+      threads_(threads),
       size_(std::min(kNestedLoops * threads, kMostLoops)),
       loops_(std::make_unique<Loop[]>(size_)),
       balance_(sharing) {
@@ -295,7 +298,7 @@ void WorkSharingLoops::Finish(Loop* loop) {
     return num_done == shape.num_ranges;
   };
   if (!done()) {
-    Helper helper(inside.arena == this ? inside.rank : kNoRank, &balance_);
+    Helper helper(inside.arena == this ? inside.rank : kNoRank, clocks_, &balance_);
     const auto ready = [&] { return done() || Offers(helper, Bit(loop)); };
     while (!done()) {
       if (WaitUntil(ready) == Waited::kAsleep) helper.Pause();
@@ -313,12 +316,12 @@ void WorkSharingLoops::Finish(Loop* loop) {
 // here, or ready() sees the write.
 template <typename Ready>
 WorkSharingLoops::Waited WorkSharingLoops::WaitUntil(Ready&& ready) {
-  const Clock::time_point begin = Clock::now();
+  const Clock::time_point begin = clocks_.now();
   Clock::time_point now = begin;
   for (int polls = 1; now - begin < kSpin; ++polls) {
     if (ready()) return Waited::kAwake;
     SpinPause();
-    if (polls % kPollsPerLook == 0) now = Clock::now();
+    if (polls % kPollsPerLook == 0) now = clocks_.now();
   }
   if (ready()) return Waited::kAwake;
   do {
@@ -327,7 +330,7 @@ WorkSharingLoops::Waited WorkSharingLoops::WaitUntil(Ready&& ready) {
     if (!ready()) FutexWait(&wake_epoch_, epoch);
     sleepers_.fetch_sub(1, std::memory_order_relaxed);
   } while (!ready());
-  now = Clock::now();
+  now = clocks_.now();
   balance_.AddWait(now - begin, now);
   return Waited::kAsleep;
 }
@@ -401,13 +404,13 @@ bool WorkSharingLoops::HelpOnce(Helper* helper, uint64_t outer) {
     // Another loop may be in its place since.
     if (loop.ticket.load(std::memory_order_acquire) != ticket) continue;
     if (!helper->Joins(place, ticket, shape, threads_)) continue;
-    const Clock::time_point begin = Clock::now();
+    const Clock::time_point begin = clocks_.now();
     if (!helper->has_begun()) helper->BeginsAt(begin);
     const bool worked =
         WorkOn(&loop, ticket, shape, helper->FirstRange(shape, threads_), /*index=*/-1);
     helper->HasLeft(place, ticket);
     if (!worked) continue;
-    helper->Worked(begin, Clock::now());
+    helper->Worked(begin, clocks_.now());
     WakeSleepers();
     return true;
   }
@@ -469,7 +472,7 @@ void WorkSharingLoops::Help() {
   TakeOver();
   const Inside before = std::exchange(inside, {this, 0, TakeRank()});
   {
-    Helper helper(inside.rank, &balance_);
+    Helper helper(inside.rank, clocks_, &balance_);
     do {
       HelpWhileThereIsWork(&helper);
       helpers_.fetch_sub(1, std::memory_order_seq_cst);
@@ -489,7 +492,7 @@ bool WorkSharingLoops::LeftTooEarly(const Helper& helper) const {
 }
 
 void WorkSharingLoops::HelpWhileThereIsWork(Helper* helper) {
-  Clock::time_point idle_since = Clock::now();
+  Clock::time_point idle_since = clocks_.now();
   Clock::time_point last_look = idle_since;
   int polls = 0;
   while (true) {
@@ -501,7 +504,7 @@ void WorkSharingLoops::HelpWhileThereIsWork(Helper* helper) {
     if (polls++ % kPollsPerLook != 0) continue;
     if (waiting_tasks_.load(std::memory_order_relaxed) > 0) return;
     if (closing_.load(std::memory_order_relaxed)) return;
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = clocks_.now();
     if (polls == 1) {
       idle_since = now;
     } else if (now - last_look > kLongPoll) {

@@ -28,12 +28,22 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
 #include "solver/parallel/sharing_balance.h"
 
 namespace sap {
+
+// Clocks that loops read, which tests replace.
+struct LoopClocks {
+  std::chrono::steady_clock::time_point (*now)() = std::chrono::steady_clock::now;
+  // Time for which the calling thread has had a processor. A system call of a microsecond.
+  std::chrono::steady_clock::duration (*processor_time)() = ProcessorTimeOfThread;
+
+  static std::chrono::steady_clock::duration ProcessorTimeOfThread();
+};
 
 class WorkSharingLoops {
  public:
@@ -48,7 +58,7 @@ class WorkSharingLoops {
   };
 
   // For `threads` >= 1 threads, which open loops and help.
-  WorkSharingLoops(int threads, Sharing sharing);
+  WorkSharingLoops(int threads, Sharing sharing, const LoopClocks& clocks = {});
   // Waits until all helpers have left.
   ~WorkSharingLoops();
   WorkSharingLoops(const WorkSharingLoops&) = delete;
@@ -97,6 +107,7 @@ class WorkSharingLoops {
   Waited WaitUntil(Ready&& ready);
   void WakeSleepers();
 
+  const LoopClocks clocks_;
   const int threads_;
   const int size_;
   const std::unique_ptr<Loop[]> loops_;

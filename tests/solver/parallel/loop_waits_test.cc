@@ -1,5 +1,5 @@
 // Openers that wait for long sleep. The end of its loop wakes one, and so does a loop that it may
-// help with. Where helpers have no processor, loops are not shared.
+// help with. Where helpers have no processor, loops are not shared, by clocks of the test.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "solver/parallel/task_arena.h"
+#include "solver/parallel/work_sharing_loops.h"
 
 namespace sap::test {
 namespace {
@@ -90,56 +91,113 @@ TEST(LoopWaitsTest, SeveralOpenersSleepAndGoOn) {
   }
 }
 
-// A helper that sleeps stands for one that other processes have displaced. Repeated, because on a
-// busy machine the loop after it may begin when the pause has ended.
-TEST(LoopWaitsTest, LoopsAreNotSharedAfterHelpersWithoutProcessorsHaveHeldUpOne) {
-  TaskArena arena(2);
-  const std::thread::id opener = std::this_thread::get_id();
-  for (int round = 0; round < 1000; ++round) {
+// Clocks that the test moves, and that stand still otherwise: one for all threads, and a processor
+// time for each. They are ahead of the machine's, by which a pause of sharing never ends.
+std::atomic<int64_t> moved_ns{0};
+thread_local int64_t processor_time_ns = 0;
+std::atomic<int> reads_of_opener{0};
+thread_local bool is_opener = false;
+
+std::chrono::steady_clock::time_point MovedTime() {
+  static const auto begin = std::chrono::steady_clock::now() + std::chrono::hours(1);
+  if (is_opener) ++reads_of_opener;
+  return begin + std::chrono::nanoseconds(moved_ns);
+}
+std::chrono::steady_clock::duration MovedProcessorTime() {
+  return std::chrono::nanoseconds(processor_time_ns);
+}
+
+void PassWithProcessor(std::chrono::nanoseconds time) {
+  processor_time_ns += time.count();
+  moved_ns += time.count();
+}
+void PassWithoutProcessor(std::chrono::nanoseconds time) { moved_ns += time.count(); }
+
+// Loops of two threads, of which the second helps in one loop after the other.
+class MovedLoops {
+ public:
+  // Opens a loop, of which the helper passes the time of an index. The opener has work of its own
+  // for that long, or waits. False: the loop is not shared.
+  bool Run(bool opener_waits, void (*pass)()) {
+    is_opener = true;
+    Indices indices{opener_waits, pass};
+    if (!loops_.InviteHelper(1)) return false;
+    std::atomic<bool> left{false};
+    std::thread helper([&] {
+      loops_.Help();
+      left = true;
+    });
+    WorkSharingLoops::Loop* loop =
+        loops_.Open(2, WorkSharingLoops::Claim::kAscending, &RunIndex, &indices);
+    if (loop != nullptr) loops_.Finish(loop);
+    const bool goes_on = loop != nullptr && Shares();
+    while (!left) {
+      PassWithoutProcessor(std::chrono::milliseconds(1));
+      std::this_thread::yield();
+    }
+    helper.join();
+    return goes_on;
+  }
+
+ private:
+  struct Indices {
+    bool opener_waits;
+    void (*pass)();
     std::atomic<bool> helped{false};
-    arena.ParallelFor(2, [&](int) {
-      if (std::this_thread::get_id() == opener) {
-        ComputeFor(kLong);
-      } else {
-        helped = true;
-        std::this_thread::sleep_for(10 * kLong);
-      }
-    });
-    if (!helped || arena.has_helpers()) continue;
-    std::atomic<bool> shared{false};
-    arena.ParallelFor(100, [&](int) {
-      if (std::this_thread::get_id() != opener) shared = true;
-    });
-    if (!shared) return;
+    std::atomic<bool> passed{false};
+  };
+
+  static void RunIndex(void* context, int index) {
+    auto* indices = static_cast<Indices*>(context);
+    if (index == 0) {
+      const std::atomic<bool>& enough = indices->opener_waits ? indices->helped : indices->passed;
+      while (!enough) std::this_thread::yield();
+      return;
+    }
+    int reads = reads_of_opener;
+    indices->helped = true;
+    if (indices->opener_waits) {
+      // The opener reads the clock when it begins to wait, and again before it falls asleep.
+      AwaitReads(reads + 1);
+      reads = reads_of_opener;
+      indices->pass();
+      AwaitReads(reads + 1);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else {
+      indices->pass();
+    }
+    indices->passed = true;
+  }
+  static void AwaitReads(int reads) {
+    while (reads_of_opener < reads) std::this_thread::yield();
+  }
+
+  bool Shares() {
+    WorkSharingLoops::Loop* loop = loops_.Open(
+        2, WorkSharingLoops::Claim::kAscending, [](void*, int) {}, nullptr);
+    if (loop != nullptr) loops_.Finish(loop);
+    return loop != nullptr;
+  }
+
+  WorkSharingLoops loops_{2, Sharing::kWhereItGains, {&MovedTime, &MovedProcessorTime}};
+};
+
+// Repeated, because the loop may end before its opener has fallen asleep.
+TEST(LoopWaitsTest, LoopsAreNotSharedAfterHelpersWithoutProcessorsHaveHeldUpOne) {
+  MovedLoops loops;
+  for (int round = 0; round < 1000; ++round) {
+    if (!loops.Run(/*opener_waits=*/true, [] { PassWithoutProcessor(10 * kLong); })) return;
   }
   FAIL() << "loops are shared whatever their helpers do";
 }
 
-// Repeated, because other processes may displace helpers.
 TEST(LoopWaitsTest, LoopsStaySharedWhereHelpersOnlyTakeLong) {
-  const std::thread::id opener = std::this_thread::get_id();
-  for (int attempt = 0; attempt < 50; ++attempt) {
-    TaskArena arena(2);
-    int helped = 0;
-    for (int round = 0; round < 20; ++round) {
-      std::atomic<bool> by_helper{false};
-      arena.ParallelFor(2, [&](int) {
-        if (std::this_thread::get_id() != opener) {
-          by_helper = true;
-          ComputeFor(kLong);
-        } else {
-          // Leaves the other index to the helper, if there is one.
-          const auto give_up = std::chrono::steady_clock::now() + 4 * kLong;
-          while (!by_helper && std::chrono::steady_clock::now() < give_up) {
-            std::this_thread::yield();
-          }
-        }
-      });
-      if (by_helper) ++helped;
-    }
-    if (helped > 10) return;
+  MovedLoops loops;
+  // What this helper does is what the first of the others may be waited for.
+  ASSERT_TRUE(loops.Run(/*opener_waits=*/false, [] { PassWithProcessor(kLong); }));
+  for (int round = 0; round < 50; ++round) {
+    ASSERT_TRUE(loops.Run(/*opener_waits=*/true, [] { PassWithProcessor(kLong); })) << round;
   }
-  FAIL() << "loops are not shared although each gains by it";
 }
 
 }  // namespace
