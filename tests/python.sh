@@ -74,16 +74,17 @@ run() {
 }
 
 if ((ring > 1)); then
-  folders=("$package" tests/rings.py tests/client/python tests/deploy deploy/docs deploy/fleet)
+  folders=("$package" tests/rings.py tests/client/python tests/deploy tests/paper deploy/docs
+    deploy/fleet)
   run ruff check --quiet "${folders[@]}" || fail "ruff found faults (see above)"
   run ruff format --quiet --check "${folders[@]}" ||
     fail "ruff would write some files differently; mend with: ruff format"
-  run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" "$package/paper" \
+  run mypy --config-file "$package/pyproject.toml" "$package/src/sap_islands" \
     "$package/examples/record_mujoco_warp.py" "$package/examples/record_rollout.py" \
     deploy/docs/schema_reference.py deploy/docs/notebook_page.py tests/rings.py \
     tests/client/python --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
   # Apart, since their modules have names that occur above.
-  for directory in tests/deploy deploy/fleet; do
+  for directory in tests/deploy deploy/fleet tests/paper; do
     MYPYPATH=tests run mypy --config-file "$package/pyproject.toml" "$directory" \
       --cache-dir "$environment/mypy" || fail "mypy found faults (see above)"
   done
@@ -107,4 +108,5 @@ run_tests tests/client/python "$@"
 if ((ring > 1 && $# == 0)); then
   deploy/install_packages.sh operations
   run_tests tests/deploy
+  run_tests tests/paper
 fi

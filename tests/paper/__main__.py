@@ -1,4 +1,4 @@
-"""The command line: python client/python/paper --help."""
+"""The command line: python tests/paper --help."""
 
 from __future__ import annotations
 

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-import sap_islands as sap
 from sap_paper import contact_model, gurobi, interior_point
 from sap_paper.convex_problem import ConvexProblem, project
 from sap_paper.setting import Setting
 
-from conftest import problem_files
+import sap_islands as sap
 
-PROBLEM = next(path for path in problem_files() if "clutter_bin_8" in path.name)
+DATA = Path(__file__).resolve().parents[1] / "data"
 
 
 @pytest.fixture(scope="module")
 def problem() -> sap.Problem:
-    return sap.load_problem(PROBLEM)
+    return sap.load_problem(DATA / "clutter_bin_8_t2p00.json")
 
 
 def test_claims_of_the_paper_hold(setting: Setting) -> None:
@@ -54,11 +55,11 @@ def test_interior_point_finds_the_same_velocities(client: sap.Client, problem: s
 def test_gurobi_finds_the_same_velocities_within_its_licence(
     client: sap.Client,
 ) -> None:
-    small = next(path for path in problem_files() if "clutter_bin_4_" in path.name)
-    matrices = ConvexProblem.of(sap.load_problem(small))
+    small = sap.load_problem(DATA / "clutter_bin_4_t2p00.json")
+    matrices = ConvexProblem.of(small)
     assert gurobi.fits(matrices)
-    solution = client.solve(sap.load_problem(small), sap.Options(relative_tolerance=1e-10))
+    solution = client.solve(small, sap.Options(relative_tolerance=1e-10))
     apart = gurobi.solve(matrices).velocity - solution.velocity
     assert np.sqrt(apart @ matrices.A @ apart) <= 1e-3 * np.sqrt(2 * solution.cost)
-    large = next(path for path in problem_files() if "clutter_bin_40" in path.name)
-    assert not gurobi.fits(ConvexProblem.of(sap.load_problem(large)))
+    large = sap.load_problem(DATA / "clutter_bin_40_t1p00.json.gz")
+    assert not gurobi.fits(ConvexProblem.of(large))

@@ -106,5 +106,5 @@ def test_command_writes_the_report_of_the_chosen_case(
     assert main(["scalability", "--out", str(tmp_path)]) == 0
     assert "Scalability" in capsys.readouterr().out
     text = (tmp_path / "REPORT.md").read_text()
-    assert "Command: `python client/python/paper scalability`" in text
+    assert "Command: `python tests/paper scalability`" in text
     assert "Spring-cylinder" not in text

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-
 from conftest import ROOT
 
 CHROMIUM = "/usr/bin/chromium"

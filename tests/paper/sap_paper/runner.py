@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Args:
         arguments: The command line without the program name; None: `sys.argv[1:]`.
     """
-    parser = argparse.ArgumentParser(prog="python client/python/paper", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python tests/paper", description=__doc__)
     parser.add_argument(
         "cases", nargs="*", metavar="CASE", help=f"one of {', '.join(CASES)} (default: all)"
     )
@@ -79,9 +79,9 @@ def run_cases(names: Sequence[str], full: bool, out: Path) -> None:
     """Runs cases in the given order; the report is rewritten after each."""
     started, load = time.monotonic(), os.getloadavg()[0]
     place = f"{machine()}; load average of other processes before the run {load:.1f}"
-    command = " ".join(["python client/python/paper", *names, *(["--full"] if full else [])])
+    command = " ".join(["python tests/paper", *names, *(["--full"] if full else [])])
     if list(names) == list(CASES):
-        command = f"python client/python/paper{' --full' if full else ''}"
+        command = f"python tests/paper{' --full' if full else ''}"
     cases: list[Case] = []
     with open_setting(full, out) as setting:
         info = setting.client.info()
