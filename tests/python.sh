@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Tests the Python client: makes an environment under build/python with pinned packages, installs the
-# package into it, and runs pytest. With --ci or --full also ruff, mypy, the tests of the files of
-# deploy and of the paper's cases, the last two unless there are arguments for pytest. Needs
-# sap-server and sap-client in build/release/bin, or in one folder where $SAP_SERVER is, for the
-# files of deploy also e2e_test, fleet_test and hostile_test there, and libsap_islands.so and
+# Tests the Python client: makes an environment under build/python with pinned packages, installs
+# the package into it, and runs pytest. With --ci or --full also ruff, mypy, and unless there are
+# arguments for pytest the tests of the files of deploy and of the paper's cases. Needs sap-server
+# and sap-client in build/release/bin, or in one folder where $SAP_SERVER is, for the files of
+# deploy also e2e_test, fleet_test and hostile_test there, and libsap_islands.so and
 # libsap_islands_client.so in build/release/lib, or where $SAP_LIBRARY is. Safe to repeat; the
 # environment is made again only when the pins change.
 #
