@@ -9,6 +9,7 @@ import pickle
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -58,7 +59,9 @@ def test_an_island_that_a_batch_shares_has_the_bits_and_the_time_of_one_solve() 
     other = problem_files.load_problem(ROOT / "tests/data/nasty_chain_100.json.gz")
     other.time_step *= 1.001
     with sap.connect("embedded:", threads=1) as client:
-        first, changed, copied = client.solve_batch([problem, other, problem])
+        solutions = client.solve_batch([problem, other, problem])
+        assert not any(isinstance(solution, sap.SapError) for solution in solutions)
+        first, changed, copied = cast(list[sap.Solution], solutions)
         assert same_bits(first, client.solve(problem))
         assert same_bits(copied, first)
         assert same_bits(changed, client.solve(other))
