@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "solver/split/neighbours.h"
+
 namespace sap {
 namespace {
 
@@ -54,15 +56,10 @@ ContactProblemView IslandSharing::Remainder(const ContactProblemView& problem,
 bool IslandSharing::FindCandidates(const ContactProblemView& problem) {
   if (!layout_.Read(problem)) return false;
   islands_.Find(layout_.joined(), /*split=*/true);
-  const std::span<const int> island_of_tree = islands_.island_of_tree();
-  constraints_.assign(islands_.count(), 0);
-  for (int contact = 0; contact < layout_.num_contacts(); ++contact) {
-    ++constraints_[island_of_tree[layout_.contact_trees[layout_.contact_start[contact]]]];
+  CountByIsland(layout_, islands_, &constraints_);
+  for (const CoupledPair& pair : layout_.coupled) {
+    constraints_[islands_.island_of_tree()[pair.a]] = 0;
   }
-  for (int row = 0; row < layout_.num_rows(); ++row) {
-    ++constraints_[island_of_tree[layout_.row_entries[layout_.row_start[row]].tree]];
-  }
-  for (const CoupledPair& pair : layout_.coupled) constraints_[island_of_tree[pair.a]] = 0;
   for (int& constraints : constraints_) {
     if (constraints < shared_->least_constraints()) constraints = 0;
   }

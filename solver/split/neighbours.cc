@@ -23,7 +23,7 @@ constexpr int kLarge = -1;  // shard of large islands while the others are dealt
 
 bool Neighbours::Deal(const ProblemLayout& layout, const Islands& islands, int least_trees) {
   const int count = islands.count();
-  CountConstraints(layout, islands);
+  CountByIsland(layout, islands, &constraints_of_island_);
   shard_of_island_.assign(count, 0);
   has_large_ = false;
   int trees = 0;  // in small islands
@@ -55,14 +55,15 @@ bool Neighbours::Deal(const ProblemLayout& layout, const Islands& islands, int l
   return true;
 }
 
-void Neighbours::CountConstraints(const ProblemLayout& layout, const Islands& islands) {
+void CountByIsland(const ProblemLayout& layout, const Islands& islands,
+                   std::vector<int>* of_island) {
   const std::span<const int> island_of_tree = islands.island_of_tree();
-  constraints_of_island_.assign(islands.count(), 0);
+  of_island->assign(islands.count(), 0);
   for (int contact = 0; contact < layout.num_contacts(); ++contact) {
-    ++constraints_of_island_[island_of_tree[layout.contact_trees[layout.contact_start[contact]]]];
+    ++(*of_island)[island_of_tree[layout.contact_trees[layout.contact_start[contact]]]];
   }
   for (int row = 0; row < layout.num_rows(); ++row) {
-    ++constraints_of_island_[island_of_tree[layout.row_entries[layout.row_start[row]].tree]];
+    ++(*of_island)[island_of_tree[layout.row_entries[layout.row_start[row]].tree]];
   }
 }
 

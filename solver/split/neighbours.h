@@ -16,6 +16,10 @@
 
 namespace sap {
 
+// Contacts and rows of each island.
+void CountByIsland(const ProblemLayout& layout, const Islands& islands,
+                   std::vector<int>* of_island);
+
 // Storage only grows.
 class Neighbours {
  public:
@@ -43,7 +47,6 @@ class Neighbours {
   }
 
  private:
-  void CountConstraints(const ProblemLayout& layout, const Islands& islands);
   bool IsLarge(const ProblemLayout& layout, const Islands& islands, int island) const;
   void DealInBlocks(const Islands& islands, int trees_of_shard);
 
