@@ -22,6 +22,7 @@
 #include "tests/support/await.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/scenes.h"
+#include "tests/support/solution_bits.h"
 
 namespace sap::test {
 namespace {
@@ -86,6 +87,26 @@ TEST(OperationsTest, MetricsAreServedWhereTheyWereAskedFor) {
   EXPECT_THAT(text, HasSubstr("grpc_server_handled_total{" + solve + ",grpc_code=\"OK\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("grpc_code=\"InvalidArgument\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("sap_build_info{version="));
+}
+
+// In problem i stack i is pushed, and the other 11 are those of all.
+TEST(OperationsTest, FuturesOfASceneAreSolvedOnceWhereTheyAreEqual) {
+  const TemporaryDirectory directory;
+  const auto log = directory / "log";
+  ServerProcess server(
+      {"--metrics-listen", "127.0.0.1:0", "--log-file", log.string(), "--threads", "1"});
+  Client client = server.Connect();
+  std::vector<client::Problem> futures(8, Stacks(12, 6));
+  for (size_t i = 0; i < futures.size(); ++i) {
+    futures[i].bodies.free_motion_velocity[36 * i + 1] += 0.1;
+  }
+  std::vector<AnswerBits> expected;
+  for (const client::Problem& future : futures) expected.push_back(Bits(*client.Solve(future)));
+  const auto outcomes = client.SolveBatch(futures);
+  ASSERT_EQ(outcomes.size(), futures.size());
+  for (size_t i = 0; i < futures.size(); ++i) EXPECT_EQ(Bits(*outcomes[i]), expected[i]);
+  const std::string text = HttpGet(AddressIn(log, "metrics"), "/metrics");
+  EXPECT_THAT(text, HasSubstr("sap_islands_shared_total 76\n"));  // 7 x 11, less stack 0 once
 }
 
 // The first line of the answer to a request without a body.
