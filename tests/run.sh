@@ -122,8 +122,8 @@ deploy/install_packages.sh "${packages[@]}"
 mkdir -p build
 
 if ((ring > 1)); then
-  begin "checking the format"
-  tests/lint.sh format
+  begin "checking the format and the schema"
+  tests/lint.sh format schema
 fi
 
 # The environments of Python and the documentation need nothing that is built.
