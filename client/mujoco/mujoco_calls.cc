@@ -80,6 +80,7 @@ void FindStages(Finder* finder, MujocoCalls* calls) {
       {"mj_transmission", &calls->transmission},
       {"mj_Euler", &calls->euler},
       {"mj_implicit", &calls->implicit},
+      {"mj_resetData", &calls->reset_data},
   };
   for (const auto& [name, stage] : stages) finder->Find(name, stage);
 }
@@ -104,6 +105,8 @@ tl::expected<MujocoCalls, std::string> MujocoCalls::Find(const char* library,
   finder.Find("mj_mulM", &calls.multiply_mass);
   finder.Find("mj_addContact", &calls.add_contact);
   finder.Find("mj_integratePos", &calls.integrate_position);
+  finder.Find("mj_makeData", &calls.make_data);
+  finder.Find("mj_deleteData", &calls.delete_data);
   finder.Find("mj_setState", &calls.set_state);
   finder.Find("mj_getState", &calls.get_state);
   finder.Find("mj_forwardSkip", &calls.forward_skip);

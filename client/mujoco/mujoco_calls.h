@@ -53,6 +53,9 @@ struct MujocoCalls {
   int (*add_contact)(const void* model, void* data, const void* contact) = nullptr;
   void (*integrate_position)(const void* model, double* qpos, const double* qvel,
                              double time_step) = nullptr;
+  void* (*make_data)(const void* model) = nullptr;
+  Stage reset_data = nullptr;
+  void (*delete_data)(void* data) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int kind) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int kind) = nullptr;
   void (*forward_skip)(const void* model, void* data, int skip_stage, int skip_sensor) = nullptr;

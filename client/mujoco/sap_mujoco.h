@@ -38,11 +38,22 @@ typedef struct sap_mujoco_outcome {
   int64_t islands;
   int64_t unsolved;   /* islands that were not solved to the tolerance */
   int64_t iterations; /* largest of an island */
+  double bound;       /* largest bound of an island on l(v) - min l [J]; 0: there is no island */
+  int32_t code;       /* SAP_OK, or the kind of error that the function returns */
   char message[256];  /* why there is no result; otherwise empty */
-  /* Of a rollout that ends with an error: */
-  int64_t environment; /* the environment that it is of */
-  int64_t step;        /* its step */
+  /* Of a rollout: */
+  int32_t warnings;    /* warnings of MuJoCo's in it: the bit 1 << kind for each mjtWarning */
+  int64_t environment; /* the first environment with an error; 0: there is none */
+  int64_t step;        /* the step of the error */
 } sap_mujoco_outcome;
+
+/* How one step was solved, as in sap_mujoco_outcome. */
+typedef struct sap_mujoco_certificate {
+  int64_t islands;
+  int64_t unsolved;
+  int64_t iterations;
+  double bound;
+} sap_mujoco_certificate;
 
 /* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
  * is linked with. From then on MuJoCo's errors in calls of this interface are its errors.
@@ -79,8 +90,11 @@ typedef struct sap_mujoco_rollout_arrays {
   int64_t environments;     /* N */
   int64_t steps;            /* S */
   const void* const* model; /* [N] */
-  void* const* data;        /* [N], all different, with the initial states */
-  const double* control;    /* [N, S, control_size]; NULL: none is set */
+  /* [N], all different, with the initial states. NULL: states are made, one for each thread and
+   * model, and each environment begins with one as mj_resetData leaves it and its initial_state. */
+  void* const* data;
+  const double* initial_state; /* [N, state_size] if there is no `data` */
+  const double* control;       /* [N, S, control_size]; NULL: none is set */
   int64_t control_size;
   int32_t control_kind; /* mjtState of a control */
   int32_t state_kind;   /* mjtState of a state */
@@ -94,12 +108,14 @@ typedef struct sap_mujoco_rollout_arrays {
    * finite, or of a full buffer), after which its state and sensordata are repeated to the end, as
    * mujoco.rollout does; S: in none. NULL: environments go on, as with mj_step. */
   int64_t* warned_in;
-  int32_t goes_on; /* 1: an error of an environment ends that one alone */
+  sap_mujoco_outcome* outcomes;         /* [N] written: of each environment; NULL: not wanted */
+  sap_mujoco_certificate* certificates; /* [N, S] written for each step taken; NULL: not wanted */
 } sap_mujoco_rollout_arrays;
 
 /* Steps them concurrently, with the bits of sap_mujoco_step for any number of threads. These are
- * kept for the next call with as many. After an error all end soon, unless `goes_on`. The outcome
- * has the sum of islands, and the largest number of iterations. */
+ * kept for the next call with as many. An error ends its environment, and the others go on. The
+ * outcome has the sum of islands, the largest number of iterations, the largest bound, and the
+ * error of the first environment that has one. */
 SAP_MUJOCO_API int32_t sap_mujoco_rollout(const sap_mujoco* solver,
                                           const sap_mujoco_rollout_arrays* arrays,
                                           const sap_mujoco_settings* settings,

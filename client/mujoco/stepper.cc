@@ -1,6 +1,7 @@
 #include "client/mujoco/stepper.h"
 
 #include <algorithm>
+#include <memory>
 
 #include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/discrete_stages.h"
@@ -169,6 +170,7 @@ tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls
   for (const IslandReport& island : solution_.islands) {
     outcome.unsolved += !IsSolved(island);
     outcome.iterations = std::max(outcome.iterations, island.iterations);
+    outcome.bound = std::max(outcome.bound, island.optimality_gap_bound);
   }
   if (outcome.unsolved > 0 && !settings.takes_unsolved) return outcome;
   Store();
@@ -217,6 +219,19 @@ tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, c
   if (moved) moved = EndTimer(calls, mjTIMER_STEP, *begin);
   if (!moved) return tl::unexpected(moved.error());
   return outcome;
+}
+
+tl::expected<StepOutcome, EngineError> RunInThread(Stepper::Method method, const MujocoCalls& calls,
+                                                   const void* model, void* data,
+                                                   const StepSettings& settings) {
+  static thread_local std::unique_ptr<Stepper> kept;
+  return CatchExceptions([&]() -> tl::expected<StepOutcome, EngineError> {
+    auto stepper = std::move(kept);  // an exception leaves its memory undefined
+    if (stepper == nullptr) stepper = std::make_unique<Stepper>();
+    auto outcome = (stepper.get()->*method)(calls, model, data, settings);
+    kept = std::move(stepper);
+    return outcome;
+  });
 }
 
 }  // namespace sap::mujoco

@@ -26,6 +26,7 @@ struct StepOutcome {
   int64_t islands = 0;
   int64_t unsolved = 0;
   int iterations = 0;  // largest of an island
+  double bound = 0.0;  // largest of an island's optimality_gap_bound [J]
 };
 
 // Does with a state whose problem was refused what mj_step does with an acceleration that is not
@@ -37,6 +38,10 @@ tl::expected<bool, EngineError> LetMujocoResetUnstable(const MujocoCalls& calls,
 // One state at a time. Memory is kept for the next one, and never changes an answer.
 class Stepper {
  public:
+  using Method = tl::expected<StepOutcome, EngineError> (Stepper::*)(const MujocoCalls& calls,
+                                                                     const void* model, void* data,
+                                                                     const StepSettings& settings);
+
   // Computes accelerations, forces and sensors, as mj_forward does.
   tl::expected<StepOutcome, EngineError> Forward(const MujocoCalls& calls, const void* model,
                                                  void* data, const StepSettings& settings);
@@ -58,5 +63,10 @@ class Stepper {
   double solve_begin_ = 0.0;      // time of MuJoCo's clock
   std::vector<double> position_;  // before the integration
 };
+
+// Runs a method of a stepper whose memory this thread keeps. Exceptions become errors.
+tl::expected<StepOutcome, EngineError> RunInThread(Stepper::Method method, const MujocoCalls& calls,
+                                                   const void* model, void* data,
+                                                   const StepSettings& settings);
 
 }  // namespace sap::mujoco

@@ -126,7 +126,7 @@ WITH = ["client", "two groups", "thread", "threads"]
 
 def rolled_out(
     client: sap.Client, how: str, model: Any, initial: Any, control: Any, **more: Any
-) -> tuple[FloatArray, FloatArray]:
+) -> Any:
     if how in ("client", "two groups"):
         groups = 1 if how == "client" else 2
         return adapter.rollout(model, initial, control, client, groups=groups, **more)
@@ -261,6 +261,46 @@ def test_an_unsolved_island_of_a_rollout_is_named(client: sap.Client) -> None:
             options=sap.Options(max_iterations=0),
             on_unsolved="raise",
         )
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_an_error_in_this_process_ends_its_environment_only(threads: int) -> None:
+    models = [load_scene("clutter", 4) for _ in range(5)]
+    for i in (1, 3):
+        models[i].opt.timestep = -1.0
+    initial = state_of(models[0], mujoco.MjData(models[0]))
+    with pytest.raises(sap.InvalidArgument, match=r"environment 1, step 0: .*time_step") as caught:
+        adapter.rollout(models, initial, None, nstep=40, threads=threads)
+    assert caught.value.states == (1, 3)
+
+
+@pytest.mark.parametrize("how", WITH)
+def test_certificates_tell_how_each_step_was_solved(client: sap.Client, how: str) -> None:
+    model = load_scene("clutter", 4)
+    data = mujoco.MjData(model)
+    while data.ncon == 0:
+        mujoco.mj_step(model, data)
+    initial = pushed(model, data, 3)
+    initial[1] = state_of(model, mujoco.MjData(model))  # nothing touches yet
+    initial[2, 1 + model.nq] = np.inf  # MuJoCo resets it
+    found = rolled_out(
+        client, how, model, initial, None, nstep=4, certificates=True, warned_in=np.zeros(3, int)
+    )
+    certificates = found[2]
+    assert certificates.shape == (3, 4)
+    state = mujoco.MjData(model)
+    mujoco.mj_setState(model, state, initial[0], mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    for step in range(4):
+        islands = adapter.step(model, state, client)[1].islands
+        assert certificates[0, step].tolist() == (
+            len(islands),
+            0,
+            islands.iterations.max(),
+            islands.optimality_gap_bound.max(),
+        )
+    assert certificates["bound"][0].max() > 0
+    assert certificates[1, 0].tolist() == (0, 0, 0, 0.0)
+    assert (certificates[2, 1:] == np.zeros((), certificates.dtype)).all()
 
 
 def test_error_of_one_environment_ends_the_rollout(client: sap.Client) -> None:

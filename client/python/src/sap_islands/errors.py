@@ -51,8 +51,8 @@ class SapError(Exception):
             the connection was lost, or the error is of this process, or of a problem or step alone.
         lost_attempts: How often the call or step was lost with its connection after it was sent.
             With 2 it may be what ends servers.
-        states: Of one step of many states in this process: the numbers of those that were not
-            advanced, in ascending order. Otherwise empty.
+        states: Of a step or rollout of many states in this process: the numbers of those with an
+            error, in ascending order. Otherwise empty.
         code: Status code.
     """
 

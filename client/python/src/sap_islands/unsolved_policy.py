@@ -6,10 +6,11 @@ import warnings
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sap_islands.derivatives import AdjointStatus, Derivatives
 from sap_islands.errors import InvalidArgument, SapError
-from sap_islands.solution import IslandStatus, Solution
+from sap_islands.solution import Islands, IslandStatus, Solution
 
 OnUnsolved: TypeAlias = Literal["raise", "warn", "ignore"]
 
@@ -32,6 +33,11 @@ def check_on_unsolved(on_unsolved: str) -> None:
         raise InvalidArgument(message, "on_unsolved")
 
 
+def find_unsolved(islands: Islands) -> NDArray[np.intp]:
+    """The numbers of the islands that were not solved to the tolerance."""
+    return np.flatnonzero(~np.isin(islands.status, _SOLVED))
+
+
 def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float | None = None) -> None:
     """Raises or warns if an island of a solution was not solved.
 
@@ -46,7 +52,7 @@ def report_unsolved(solution: Solution, on_unsolved: OnUnsolved, time: float | N
     if on_unsolved == "ignore" or solution.solved:
         return
     islands = solution.islands
-    unsolved = np.flatnonzero(~np.isin(islands.status, _SOLVED))
+    unsolved = find_unsolved(islands)
     worst = islands[int(unsolved[np.argmax(islands.momentum_residual[unsolved])])]
     step = "" if time is None else f" in the step from {time:g} s"
     message = (

@@ -36,6 +36,10 @@ _STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _POINTER = ctypes.c_void_p
 _CANCELLED = int(StatusCode.CANCELLED)
 _LAWS = {"sap": 0, "mujoco": 1, "coulomb": 2}
+# Mirrors `sap_mujoco_certificate`.
+CERTIFICATE = np.dtype(
+    [("islands", np.int64), ("unsolved", np.int64), ("iterations", np.int64), ("bound", float)]
+)
 
 
 class Advanced(NamedTuple):
@@ -70,7 +74,10 @@ class _Outcome(ctypes.Structure):
         ("islands", ctypes.c_int64),
         ("unsolved", ctypes.c_int64),
         ("iterations", ctypes.c_int64),
+        ("bound", ctypes.c_double),
+        ("code", ctypes.c_int32),
         ("message", ctypes.c_char * 256),
+        ("warnings", ctypes.c_int32),
         ("environment", ctypes.c_int64),
         ("step", ctypes.c_int64),
     )
@@ -84,6 +91,7 @@ class _RolloutArrays(ctypes.Structure):
         ("steps", ctypes.c_int64),
         ("model", _POINTER),
         ("data", _POINTER),
+        ("initial_state", _POINTER),
         ("control", _POINTER),
         ("control_size", ctypes.c_int64),
         ("control_kind", ctypes.c_int32),
@@ -95,7 +103,8 @@ class _RolloutArrays(ctypes.Structure):
         ("stop", _POINTER),
         ("taken", _POINTER),
         ("warned_in", _POINTER),
-        ("goes_on", ctypes.c_int32),
+        ("outcomes", _POINTER),
+        ("certificates", _POINTER),
     )
 
 
@@ -181,26 +190,38 @@ def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 
 class Trajectories(NamedTuple):
-    """Results of `roll_out`.
+    """Arguments and results of `roll_out`.
 
     Attributes:
+        initial_state: [N, nstate].
         controls: [N, nstep, ncontrol], or None.
         control_spec: What a control consists of.
         state: [N, nstep, nstate] output.
         sensordata: [N, nstep, nsensordata] output.
+        certificates: [N, nstep] output of `CERTIFICATE`, for the steps that were taken.
         warned_in: [N] output, the step in which MuJoCo warned of each environment; nstep: in none.
+        warnings: [N] output, the bit `1 << kind` for each `mjtWarning` of an environment.
     """
 
+    initial_state: FloatArray
     controls: FloatArray | None
     control_spec: int
     state: FloatArray
     sensordata: FloatArray
+    certificates: NDArray[Any]
     warned_in: NDArray[np.int64]
+    warnings: NDArray[np.int64]
+
+
+def begin(model: mujoco.MjModel, initial_state: FloatArray) -> mujoco.MjData:
+    """A new state of the model that begins a rollout."""
+    data = mujoco.MjData(model)
+    mujoco.mj_setState(model, data, initial_state, _STATE)
+    return data
 
 
 def roll_out(
     models: Sequence[mujoco.MjModel],
-    data: Sequence[mujoco.MjData],
     trajectories: Trajectories,
     threads: int,
     *,
@@ -208,17 +229,20 @@ def roll_out(
     options: Options | None,
     on_unsolved: OnUnsolved,
 ) -> None:
-    """Steps environments from the states of `data` on threads of the C library."""
+    """Steps environments on threads of the C library. An error ends its environment only."""
     settings = _settings(law, options, on_unsolved)
-    rollout = _Rollout(models, data, trajectories.state.shape[1], trajectories)
+    rollout = _Trajectories(models, trajectories)
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
         running = pool.submit(rollout.run, settings, threads)
         try:
             code, outcome = running.result()
         finally:
             rollout.stop()
+    trajectories.warnings[:] = [each.warnings for each in rollout.outcomes]
     if code:
-        raise _error_of(code, outcome, f"environment {outcome.environment}, step {outcome.step}")
+        error = _error_of(code, outcome, f"environment {outcome.environment}, step {outcome.step}")
+        error.states = tuple(i for i, each in enumerate(rollout.outcomes) if each.code)
+        raise error
     if outcome.unsolved:
         _report(outcome, on_unsolved)
 
@@ -234,11 +258,13 @@ def advance_all(
 ) -> Advanced:
     """Advances states by one step on threads of the C library."""
     settings = _settings(law, options, on_unsolved)
-    rollout = _Rollout(models, data, 1)
+    for model, state in zip(models, data, strict=True):
+        refuse_data_of_another(model, state)
+    rollout = _OneStep(models, data)
     code, outcome = rollout.run(settings, threads)
     if code:
         error = _error_of(code, outcome, f"data[{outcome.environment}]")
-        error.states = tuple(np.flatnonzero(rollout.taken == 0).tolist())
+        error.states = tuple(i for i, each in enumerate(rollout.outcomes) if each.code)
         raise error
     if outcome.unsolved:
         _report(outcome, on_unsolved)
@@ -246,34 +272,26 @@ def advance_all(
 
 
 class _Rollout:
-    """Environments over some steps. Without trajectories an error ends its environment alone."""
+    """Environments over some steps. An error ends its environment, an exception all of them."""
 
-    def __init__(
-        self,
-        models: Sequence[mujoco.MjModel],
-        data: Sequence[mujoco.MjData],
-        steps: int,
-        trajectories: Trajectories | None = None,
-    ) -> None:
+    def __init__(self, models: Sequence[mujoco.MjModel], steps: int) -> None:
         for model in dict.fromkeys(models):
             refuse_unsupported(model)
             warn_of_differences(model)
-        for model, state in zip(models, data, strict=True):
-            refuse_data_of_another(model, state)
-        self._models = np.array([each._address for each in models], np.uintp)
-        self._data = np.array([each._address for each in data], np.uintp)
-        self._trajectories, self._steps = trajectories, steps
+        self._models = models
+        self._addresses = np.array([each._address for each in models], np.uintp)
+        self._steps = steps
         self._stop = ctypes.c_int32(0)
-        self.taken = np.zeros(len(data), np.int64)
+        self.outcomes = (_Outcome * len(models))()
 
     def stop(self) -> None:
         self._stop.value = 1
 
     def run(self, settings: _Settings, threads: int) -> tuple[int, _Outcome]:
         """Steps them; returns the code and the outcome of the C library."""
-        count = len(self._data)
+        count = len(self._models)
         if not has_callbacks():
-            return self._run(slice(0, count), threads, settings)
+            return self._run(slice(0, count), self._arrays(slice(0, count)), threads, settings)
         # After the exception of a callback, which threads of the C library lose, none is called.
         if threads == 1:
             return self._sum([self._run_one(i, settings) for i in range(count)])
@@ -282,42 +300,37 @@ class _Rollout:
         return self._sum([each.result() for each in running])
 
     def _run_one(self, i: int, settings: _Settings) -> tuple[int, _Outcome]:
-        code = -1
         try:
-            code, outcome = self._run(slice(i, i + 1), 1, settings)
-        finally:
-            if code and self._trajectories is not None:
-                self.stop()
+            data = self._data_of(i)
+            arrays = self._arrays(slice(i, i + 1))
+            addresses = np.array([data._address], np.uintp)
+            arrays.data = addresses.ctypes.data
+            code, outcome = self._run(slice(i, i + 1), arrays, 1, settings)
+        except BaseException:
+            self.stop()
+            raise
         outcome.environment = i
         return code, outcome
 
-    def _run(self, part: slice, threads: int, settings: _Settings) -> tuple[int, _Outcome]:
-        arrays = self._arrays(part)
-        arrays.threads = threads
+    def _run(
+        self, part: slice, arrays: _RolloutArrays, threads: int, settings: _Settings
+    ) -> tuple[int, _Outcome]:
+        arrays.environments, arrays.steps = part.stop - part.start, self._steps
+        arrays.model = self._addresses[part].ctypes.data
+        arrays.stop = ctypes.addressof(self._stop)
+        arrays.outcomes = ctypes.addressof(self.outcomes) + part.start * ctypes.sizeof(_Outcome)
+        arrays.state_kind, arrays.threads = _STATE, threads
         functions, outcome = load_native_steps(), _Outcome()
         code = call_native(functions.rollout, functions.solver, arrays, settings, outcome)
         return code, outcome
 
+    def _data_of(self, i: int) -> mujoco.MjData:
+        """The state of an environment, which callbacks know, as it begins."""
+        raise NotImplementedError
+
     def _arrays(self, part: slice) -> _RolloutArrays:
-        arrays = _RolloutArrays(
-            environments=part.stop - part.start,
-            steps=self._steps,
-            model=self._models[part].ctypes.data,
-            data=self._data[part].ctypes.data,
-            state_kind=_STATE,
-            stop=ctypes.addressof(self._stop),
-            taken=self.taken[part].ctypes.data,
-            goes_on=self._trajectories is None,
-        )
-        if self._trajectories is not None:
-            controls, control_spec, state, sensordata, warned_in = self._trajectories
-            if controls is not None:
-                arrays.control, arrays.control_size = controls[part].ctypes.data, controls.shape[2]
-            arrays.control_kind = control_spec
-            arrays.state, arrays.state_size = state[part].ctypes.data, state.shape[2]
-            arrays.sensordata = sensordata[part].ctypes.data
-            arrays.warned_in = warned_in[part].ctypes.data
-        return arrays
+        """The arrays of some environments that not every rollout has."""
+        raise NotImplementedError
 
     @staticmethod
     def _sum(outcomes: Sequence[tuple[int, _Outcome]]) -> tuple[int, _Outcome]:
@@ -331,6 +344,48 @@ class _Rollout:
             total.unsolved += outcome.unsolved
             total.iterations = max(total.iterations, outcome.iterations)
         return 0, total
+
+
+class _OneStep(_Rollout):
+    """One step of states of the caller."""
+
+    def __init__(self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData]) -> None:
+        super().__init__(models, 1)
+        self._data = data
+        self._data_addresses = np.array([each._address for each in data], np.uintp)
+
+    def _data_of(self, i: int) -> mujoco.MjData:
+        return self._data[i]
+
+    def _arrays(self, part: slice) -> _RolloutArrays:
+        return _RolloutArrays(data=self._data_addresses[part].ctypes.data)
+
+
+class _Trajectories(_Rollout):
+    """Some steps of states of the C library's own; of this process's if callbacks have to know."""
+
+    def __init__(self, models: Sequence[mujoco.MjModel], arrays: Trajectories) -> None:
+        super().__init__(models, arrays.state.shape[1])
+        self._given = arrays
+
+    def _data_of(self, i: int) -> mujoco.MjData:
+        return begin(self._models[i], self._given.initial_state[i])
+
+    def _arrays(self, part: slice) -> _RolloutArrays:
+        given = self._given
+        arrays = _RolloutArrays(
+            initial_state=given.initial_state[part].ctypes.data,
+            control_kind=given.control_spec,
+            state=given.state[part].ctypes.data,
+            state_size=given.state.shape[2],
+            sensordata=given.sensordata[part].ctypes.data,
+            warned_in=given.warned_in[part].ctypes.data,
+            certificates=given.certificates[part].ctypes.data,
+        )
+        if given.controls is not None:
+            arrays.control = given.controls[part].ctypes.data
+            arrays.control_size = given.controls.shape[2]
+        return arrays
 
 
 @functools.lru_cache(maxsize=64)

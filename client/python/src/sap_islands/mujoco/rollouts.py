@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from typing import Any, Literal, overload
 
 import mujoco
 import numpy as np
@@ -25,7 +26,7 @@ from sap_islands.errors import InvalidArgument, SapError, value_of
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.lockstep import Models, Stepping, naming, one_each
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.native_steps import Trajectories, roll_out
+from sap_islands.mujoco.native_steps import CERTIFICATE, Trajectories, begin, roll_out
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
@@ -34,7 +35,7 @@ from sap_islands.mujoco.stepping import (
 )
 from sap_islands.options import Options
 from sap_islands.solution import Solution
-from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved
+from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, find_unsolved
 
 _STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 _CONTROL = mujoco.mjtState.mjSTATE_CTRL
@@ -57,6 +58,7 @@ class FrozenWarning(RuntimeWarning):
         self.steps = tuple(steps)
 
 
+@overload
 def rollout(
     model: Models,
     initial_state: ArrayLike,
@@ -72,7 +74,47 @@ def rollout(
     groups: int = 1,
     threads: int = 1,
     warned_in: NDArray[np.int64] | None = None,
-) -> tuple[FloatArray, FloatArray]:
+    certificates: Literal[False] = False,
+) -> tuple[FloatArray, FloatArray]: ...
+
+
+@overload
+def rollout(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    client: Client | None = None,
+    *,
+    control_spec: int = _CONTROL,
+    nstep: int | None = None,
+    law: Law = "sap",
+    material: Material = DEFAULT_MATERIAL,
+    options: Options | None = None,
+    on_unsolved: OnUnsolved = "warn",
+    groups: int = 1,
+    threads: int = 1,
+    warned_in: NDArray[np.int64] | None = None,
+    certificates: Literal[True],
+) -> tuple[FloatArray, FloatArray, NDArray[Any]]: ...
+
+
+def rollout(
+    model: Models,
+    initial_state: ArrayLike,
+    control: ArrayLike | None,
+    client: Client | None = None,
+    *,
+    control_spec: int = _CONTROL,
+    nstep: int | None = None,
+    law: Law = "sap",
+    material: Material = DEFAULT_MATERIAL,
+    options: Options | None = None,
+    on_unsolved: OnUnsolved = "warn",
+    groups: int = 1,
+    threads: int = 1,
+    warned_in: NDArray[np.int64] | None = None,
+    certificates: bool = False,
+) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, NDArray[Any]]:
     """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
 
     The states have the same bits as by `step`, whatever the number of groups. Where MuJoCo warns of
@@ -97,35 +139,34 @@ def rollout(
             but the relative tolerance.
         warned_in: [N] written: the step in which MuJoCo first warned of each environment; nstep:
             in none. None: these are told by a `FrozenWarning`.
+        certificates: Whether to return also how each step was solved.
 
     Returns:
-        State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step.
+        State [N, nstep, nstate] and sensordata [N, nstep, nsensordata] after each step, and if they
+        are wanted certificates [N, nstep] with the fields `islands` (their number), `unsolved`
+        (those not solved to the tolerance), `iterations` (the largest of an island) and `bound`
+        (the largest bound of an island on its distance in energy from the optimum [J]); all 0 for
+        steps that were not taken.
 
     Raises:
         InvalidArgument: Shapes do not agree.
         SapError: A problem could not be built or solved; the message names environment and step.
+            Without a client all other environments were stepped to their end, and `states` has the
+            numbers of those with an error.
     """
     check_on_unsolved(on_unsolved)
     plan = _plan(model, initial_state, control, control_spec, nstep)
-    if warned_in is not None and warned_in.shape != plan.warned_in.shape:
-        shapes = f"{list(warned_in.shape)}; {list(plan.warned_in.shape)}"
-        raise InvalidArgument(f"warned_in has the shape {shapes} is needed", "warned_in")
+    _check_warned_in(warned_in, plan)
     if client is not None:
         stepping = Stepping(client, law, material, options_of(law, options), on_unsolved)
         _roll_out_in_groups(plan, stepping, groups)
     else:
         _check_native(material, threads)
-        data = [plan.begin(i) for i in range(len(plan.models))]
-        outputs = plan.trajectories()
-        roll_out(
-            plan.models, data, outputs, threads, law=law, options=options, on_unsolved=on_unsolved
-        )
-        plan.read_warnings(data)
-    if warned_in is None:
-        plan.warn_of_frozen()
-    else:
-        warned_in[:] = plan.warned_in
-    return plan.state, plan.sensordata
+        arrays = plan.trajectories()
+        roll_out(plan.models, arrays, threads, law=law, options=options, on_unsolved=on_unsolved)
+    plan.tell_frozen(warned_in)
+    outputs = plan.state, plan.sensordata
+    return (*outputs, plan.certificates) if certificates else outputs
 
 
 def _roll_out_in_groups(plan: _Plan, stepping: Stepping, groups: int) -> None:
@@ -153,7 +194,7 @@ class _Environments:
 
     def __init__(self, plan: _Plan, stepping: Stepping, group: Sequence[int]) -> None:
         self._plan, self._stepping = plan, stepping
-        self._stepped = {i: plan.begin(i) for i in group}
+        self._stepped = {i: begin(plan.models[i], plan.initial_state[i]) for i in group}
 
     def all_frozen(self) -> bool:
         return not self._stepped
@@ -178,7 +219,7 @@ class _Environments:
         for i, problem, outcome in zip(tuple(self._stepped), built, outcomes, strict=True):
             data = self._stepped[i]
             with naming(f"environment {i}, step {step}"):
-                self._apply(i, problem, outcome)
+                self._apply(i, problem, outcome, step)
             self._plan.record(i, data, step)
             if data.warning.number.any():
                 self._plan.freeze(i, data, step)
@@ -191,7 +232,7 @@ class _Environments:
             return error
 
     def _apply(
-        self, i: int, problem: BuiltProblem | SapError, outcome: Solution | SapError
+        self, i: int, problem: BuiltProblem | SapError, outcome: Solution | SapError, step: int
     ) -> None:
         model, data = self._plan.models[i], self._stepped[i]
         if isinstance(outcome, InvalidArgument) and let_mujoco_reset_unstable(model, data):
@@ -202,8 +243,15 @@ class _Environments:
         if isinstance(problem, SapError):
             raise problem
         solution = value_of(outcome)
+        self._plan.certify(i, step, solution)
         self._stepping.report(data, solution)
         apply(model, data, problem, solution)
+
+
+def _check_warned_in(warned_in: NDArray[np.int64] | None, plan: _Plan) -> None:
+    if warned_in is not None and warned_in.shape != plan.warned_in.shape:
+        shapes = f"{list(warned_in.shape)}; {list(plan.warned_in.shape)}"
+        raise InvalidArgument(f"warned_in has the shape {shapes} is needed", "warned_in")
 
 
 def _check_native(material: Material, threads: int) -> None:
@@ -224,18 +272,20 @@ class _Plan:
     nstep: int
     state: FloatArray
     sensordata: FloatArray
+    certificates: NDArray[Any]  # [N, nstep] of CERTIFICATE
     warned_in: NDArray[np.int64]  # [N]
-    warnings: dict[int, str]  # of these environments
-
-    def begin(self, i: int) -> mujoco.MjData:
-        data = mujoco.MjData(self.models[i])
-        mujoco.mj_setState(self.models[i], data, self.initial_state[i], _STATE)
-        return data
+    warnings: NDArray[np.int64]  # [N] the bit 1 << kind for each mjtWarning of an environment
 
     def trajectories(self) -> Trajectories:
-        controls = None if self.controls is None else np.ascontiguousarray(self.controls)
         return Trajectories(
-            controls, self.control_spec, self.state, self.sensordata, self.warned_in
+            np.ascontiguousarray(self.initial_state),
+            None if self.controls is None else np.ascontiguousarray(self.controls),
+            self.control_spec,
+            self.state,
+            self.sensordata,
+            self.certificates,
+            self.warned_in,
+            self.warnings,
         )
 
     def control(self, i: int, data: mujoco.MjData, step: int) -> None:
@@ -246,25 +296,35 @@ class _Plan:
         mujoco.mj_getState(self.models[i], data, self.state[i, step], _STATE)
         self.sensordata[i, step] = data.sensordata
 
+    def certify(self, i: int, step: int, solution: Solution) -> None:
+        """Records how a step was solved."""
+        islands = solution.islands
+        self.certificates[i, step] = (
+            len(islands),
+            len(find_unsolved(islands)),
+            islands.iterations.max(initial=0),
+            islands.optimality_gap_bound.max(initial=0.0),
+        )
+
     def freeze(self, i: int, data: mujoco.MjData, step: int) -> None:
         """Repeats what a step has recorded, since MuJoCo warned of it."""
         self.state[i, step + 1 :] = self.state[i, step]
         self.sensordata[i, step + 1 :] = self.sensordata[i, step]
         self.warned_in[i] = step
-        self.warnings[i] = _names_of_warnings(data)
+        kinds = np.flatnonzero(data.warning.number)
+        self.warnings[i] = np.bitwise_or.reduce(1 << kinds)
 
-    def read_warnings(self, data: Sequence[mujoco.MjData]) -> None:
-        """Keeps the names of the warnings that states have at the end of the rollout."""
-        for i in np.flatnonzero(self.warned_in < self.nstep).tolist():
-            self.warnings[i] = _names_of_warnings(data[i])
-
-    def warn_of_frozen(self) -> None:
-        if not self.warnings:
+    def tell_frozen(self, warned_in: NDArray[np.int64] | None) -> None:
+        """Writes the steps of warnings, or gives a warning."""
+        if warned_in is not None:
+            warned_in[:] = self.warned_in
             return
-        environments = sorted(self.warnings)
+        environments = np.flatnonzero(self.warned_in < self.nstep).tolist()
+        if not environments:
+            return
         steps = self.warned_in[environments].tolist()
         named = [
-            f"{i} in step {step} ({self.warnings[i]})"
+            f"{i} in step {step} ({_names_of(int(self.warnings[i]))})"
             for i, step in zip(environments, steps, strict=True)
         ]
         more = f" and {len(named) - _MAX_LISTED} more" if len(named) > _MAX_LISTED else ""
@@ -275,10 +335,10 @@ class _Plan:
         warnings.warn(FrozenWarning(message, environments, steps), stacklevel=3)
 
 
-def _names_of_warnings(data: mujoco.MjData) -> str:
+def _names_of(bits: int) -> str:
     """For example BADQACC."""
-    kinds = np.flatnonzero(data.warning.number).tolist()
-    return ", ".join(mujoco.mjtWarning(kind).name.removeprefix("mjWARN_") for kind in kinds)
+    kinds = (mujoco.mjtWarning(kind) for kind in range(bits.bit_length()) if bits >> kind & 1)
+    return ", ".join(kind.name.removeprefix("mjWARN_") for kind in kinds)
 
 
 def _plan(
@@ -321,8 +381,9 @@ def _plan(
         nstep,
         np.empty((count, nstep, initial.shape[1])),
         np.empty((count, nstep, one.nsensordata)),
+        np.zeros((count, nstep), CERTIFICATE),
         np.full(count, nstep, np.int64),
-        {},
+        np.zeros(count, np.int64),
     )
 
 
