@@ -1,7 +1,8 @@
 """What the documents say holds: the examples are those that are compiled, print what is shown, and
 every link leads somewhere.
 
-A C++ program in a document follows the comment <!-- This is PATH and what it prints; ... -->.
+A C++ program in a document follows the comment <!-- This is PATH and what it prints; ... -->, a
+program in another language <!-- This is PATH; ... -->.
 
   test_documents.py BINARY...    of client/cpp/examples
 """
@@ -15,6 +16,8 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SHOWN = re.compile(r"^<!-- This is (\S+) and what it prints[^>]*-->\n```cpp\n(.*?)^```$",
                    re.MULTILINE | re.DOTALL)
+COPIED = re.compile(r"^<!-- This is (\S+); [^>]*-->\n```\w+\n(.*?)^```$",
+                    re.MULTILINE | re.DOTALL)
 example_binaries = []
 
 
@@ -54,6 +57,14 @@ class DocumentsTest(unittest.TestCase):
         for document, path, program in shown:
             with self.subTest(document=document.name, path=path):
                 self.assertIn(pathlib.Path(path).name, compiled)
+                self.assertEqual(program, (ROOT / path).read_text())
+
+    def test_the_programs_in_other_languages_are_those_of_the_examples(self):
+        shown = [match for document in documents()
+                 for match in COPIED.findall(document.read_text())]
+        self.assertGreaterEqual(len(shown), 5)
+        for path, program in shown:
+            with self.subTest(path=path):
                 self.assertEqual(program, (ROOT / path).read_text())
 
     def test_the_readme_has_no_program_that_is_not_compiled(self):

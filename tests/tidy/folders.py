@@ -43,7 +43,7 @@ FOLDERS = {
     "client/mujoco": "MuJoCo's constraints as problems, and its constraint solver replaced",
     "client/mujoco/preload": "the library that `sap-islands run` puts into programs of MuJoCo",
     "client/dart": "a constraint solver for DART, on the C interface",
-    "client/rust": "bindings to the C libraries and a safe wrapper",
+    "client/examples": "clients in Go, Java, JavaScript, Python and Rust, by stock tools",
     "client/c/transport": "servers and files behind it, for the library that has them",
     "client/python": "the package `sap_islands`: client, gradients, MuJoCo, Drake, viewer",
     "tests": "mirrors the tree; problems with certified solutions, benchmarks, style of the tree",

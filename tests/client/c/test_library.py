@@ -18,7 +18,6 @@ ADAPTERS = [
     for name in ("mujoco/adapter.h", "mujoco/sap_mujoco.h", "c/drake/adapter.h")
 ]
 EXAMPLES = ROOT / "client/c/examples"
-RUST = ROOT / "client/rust"
 SERVER = pathlib.Path(sys.argv.pop())
 LIBRARY = pathlib.Path(sys.argv.pop())
 NAME = LIBRARY.name.split(".")[0].removeprefix("lib")
@@ -144,30 +143,6 @@ class ExamplesTest(unittest.TestCase):
         # Sliding takes v - mu g t to 5/7 v for a ball of inertia 2/5 m r^2.
         self.assertAlmostEqual(velocity, 0.5 * 5 / 7, delta=1e-3)
         self.assertAlmostEqual(velocity, rolling, delta=1e-3)
-
-    def test_the_floor_carries_a_box_in_rust(self):
-        with tempfile.TemporaryDirectory() as directory:
-            feature = [] if NAME == "sap_islands" else ["--cfg", 'feature="transport"']
-            crate = f"{directory}/libsap_islands.rlib"
-            compiler = ["rustc", "--edition", "2021", f"-L{LIBRARY.parent}"]
-            subprocess.run(
-                [*compiler, "--crate-type", "rlib", "--crate-name", "sap_islands", *feature]
-                + [str(RUST / "src/lib.rs"), "-o", crate],
-                check=True,
-            )
-            example = str(RUST / "examples/box_on_floor.rs")
-            command = [*compiler, example, "--extern", f"sap_islands={crate}"]
-            printed = [run_program(*command)]
-            if feature:
-                with Server() as address:
-                    printed.append(run_program(*command, arguments=[address]))
-        for lines in printed:
-            impulse, again, error = lines.splitlines()
-            # Less by the regularization of a near-rigid contact, some 4 % in the first step.
-            impulse = float(re.search(r"[\d.]+", impulse).group())
-            self.assertAlmostEqual(impulse, 2 * 9.81 * 0.01, delta=0.01)
-            self.assertEqual(again, "the same while this ran: true")
-            self.assertTrue(error.startswith("body_contacts.friction[0] is -1"), error)
 
     @unittest.skipIf(NAME == "sap_islands", "it has no transport")
     def test_an_event_loop_steps_at_a_server_in_c99(self):
