@@ -42,6 +42,17 @@ int32_t NumberOf(AdjointStatus status) {
   return 0;
 }
 
+// Empty if they are not sent.
+template <typename Number, typename Value>
+void CopyReports(const std::vector<IslandReport>& islands, Sent sent, Number IslandReport::*number,
+                 std::vector<Value>* values) {
+  values->clear();
+  if (!IsSent(sent, islands)) return;
+  for (const IslandReport& island : islands) {
+    values->push_back(static_cast<Value>(island.*number));
+  }
+}
+
 // Empties the arrays that are not wanted, and sets the structs.
 void PointAtWanted(const InputSelection& wanted, GradientStructs* structs) {
   OwnedContactProblem& inputs = structs->inputs.arrays;
@@ -211,58 +222,21 @@ void AnswerContent::SetSolution(client::Solution&& solution, bool warm_started) 
 }
 
 void AnswerContent::SetIslands() {
-  const size_t count = solution_.islands.size();
-  status_.resize(count);
-  for (auto* array : {&iterations_, &factorizations_, &dofs_, &contacts_, &rows_}) {
-    array->resize(count);
+  const std::vector<IslandReport>& islands = solution_.islands;
+  islands_.status.clear();
+  islands_.swept.clear();
+  for (const IslandReport& island : islands) {
+    if (island.swept) islands_.swept.push_back(static_cast<uint32_t>(islands_.status.size()));
+    islands_.status.push_back(NumberOf(island.status));
   }
-  for (auto* array :
-       {&momentum_residual_, &optimality_gap_bound_, &solve_time_s_, &cost_, &sag_, &creep_}) {
-    array->resize(count);
-  }
-  const bool with_coulomb = HasCoulombReports(solution_.islands);
-  coulomb_rounds_.resize(with_coulomb ? count : 0);
-  coulomb_defect_.resize(with_coulomb ? count : 0);
-  const bool with_rest = HasRestReports(solution_.islands);
-  rest_drift_.resize(with_rest ? count : 0);
-  swept_.clear();
-  for (size_t i = 0; i < count; ++i) {
-    const IslandReport& island = solution_.islands[i];
-    if (island.swept) swept_.push_back(static_cast<uint32_t>(i));
-    status_[i] = NumberOf(island.status);
-    iterations_[i] = static_cast<uint32_t>(island.iterations);
-    factorizations_[i] = static_cast<uint32_t>(island.factorizations);
-    momentum_residual_[i] = island.momentum_residual;
-    optimality_gap_bound_[i] = island.optimality_gap_bound;
-    dofs_[i] = static_cast<uint32_t>(island.dofs);
-    contacts_[i] = static_cast<uint32_t>(island.contacts);
-    rows_[i] = static_cast<uint32_t>(island.rows);
-    solve_time_s_[i] = island.solve_time_s;
-    cost_[i] = island.cost;
-    sag_[i] = island.sag;
-    creep_[i] = island.creep;
-    if (with_rest) rest_drift_[i] = island.rest_drift;
-    if (!with_coulomb) continue;
-    coulomb_rounds_[i] = static_cast<uint32_t>(island.coulomb_rounds);
-    coulomb_defect_[i] = island.coulomb_defect;
-  }
-  islands_struct_ = {.struct_size = sizeof islands_struct_,
-                     .status = ArrayOf(status_),
-                     .iterations = ArrayOf(iterations_),
-                     .factorizations = ArrayOf(factorizations_),
-                     .momentum_residual = ArrayOf(momentum_residual_),
-                     .optimality_gap_bound = ArrayOf(optimality_gap_bound_),
-                     .dofs = ArrayOf(dofs_),
-                     .contacts = ArrayOf(contacts_),
-                     .rows = ArrayOf(rows_),
-                     .solve_time_s = ArrayOf(solve_time_s_),
-                     .swept = ArrayOf(swept_),
-                     .cost = ArrayOf(cost_),
-                     .coulomb_rounds = ArrayOf(coulomb_rounds_),
-                     .coulomb_defect = ArrayOf(coulomb_defect_),
-                     .rest_drift = ArrayOf(rest_drift_),
-                     .sag = ArrayOf(sag_),
-                     .creep = ArrayOf(creep_)};
+  islands_struct_ = {};
+  islands_struct_.struct_size = sizeof islands_struct_;
+  islands_struct_.status = ArrayOf(islands_.status);
+  islands_struct_.swept = ArrayOf(islands_.swept);
+#define SAP_REPORT(type, name, sent, none)                               \
+  CopyReports(islands, Sent::sent, &IslandReport::name, &islands_.name); \
+  islands_struct_.name = ArrayOf(islands_.name);
+#include "solver/problem/solution_fields.inc"
 }
 
 void AnswerContent::SetDerivatives(client::Derivatives&& derivatives,

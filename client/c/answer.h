@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "client/c/background.h"
@@ -50,6 +51,17 @@ struct MoveStructs {
   std::vector<double> velocity;
   int64_t resting{0};
   sap_body_moves moves{};
+};
+
+// The arrays of a sap_island_reports.
+struct IslandArrays {
+  template <typename Number>
+  using Value = std::conditional_t<std::is_same_v<Number, int>, uint32_t, Number>;
+
+  std::vector<int32_t> status;
+  std::vector<uint32_t> swept;
+#define SAP_REPORT(type, name, ...) std::vector<Value<type>> name;
+#include "solver/problem/solution_fields.inc"
 };
 
 class AnswerContent {
@@ -104,11 +116,7 @@ class AnswerContent {
   client::Solution solution_;
   sap_solution solution_struct_{};
   sap_island_reports islands_struct_{};
-  std::vector<int32_t> status_;
-  std::vector<uint32_t> iterations_, factorizations_, dofs_, contacts_, rows_, swept_;
-  std::vector<uint32_t> coulomb_rounds_;
-  std::vector<double> momentum_residual_, optimality_gap_bound_, solve_time_s_, cost_;
-  std::vector<double> coulomb_defect_, rest_drift_, sag_, creep_;
+  IslandArrays islands_;
   bool forecast_found_{false};
   IslandForecast forecast_;
   sap_forecast forecast_struct_{};

@@ -89,7 +89,7 @@ class StructReader {
 };
 
 // A struct has its size, the arrays of its group and a pointer to each group within it, and nothing
-// else: what is forgotten in problem_fields.inc does not compile.
+// else: what is forgotten in problem_fields.inc or solution_fields.inc does not compile.
 using View = ContactProblemView;
 constexpr size_t kSize = sizeof(size_t), kPointer = sizeof(void*);
 static_assert(sizeof(sap_doubles) == sizeof(std::span<const double>));
@@ -105,6 +105,11 @@ static_assert(sizeof(sap_body_contacts) ==
 static_assert(sizeof(sap_rows) == kSize + sizeof(View::Rows));
 static_assert(sizeof(sap_regularization) == kSize + sizeof(Regularization));
 static_assert(sizeof(sap_cotangent) == kSize + sizeof(Cotangent));
+constexpr size_t kReports = 0
+#define SAP_REPORT(...) +1
+#include "solver/problem/solution_fields.inc"
+    ;
+static_assert(sizeof(sap_island_reports) == kSize + (kReports + 2) * sizeof(sap_doubles));
 
 // The arrays of a group.
 template <typename Struct, typename Group>
@@ -419,17 +424,9 @@ Read<GivenSolution> ReadSolution(const sap_solution* solution) {
   reader.Span(given.solution, given.solution.delassus_estimate, "", "delassus_estimate");
   reader.Span(given.solution, given.solution.island_of_tree, "", "island_of_tree");
   const sap_island_reports& islands = given.islands;
-  using Islands = sap_island_reports;
-  for (const auto array :
-       {&Islands::iterations, &Islands::factorizations, &Islands::dofs, &Islands::contacts,
-        &Islands::rows, &Islands::swept, &Islands::coulomb_rounds}) {
-    reader.Span(islands, islands.*array, "islands", "");
-  }
-  for (const auto array : {&Islands::momentum_residual, &Islands::optimality_gap_bound,
-                           &Islands::solve_time_s, &Islands::cost, &Islands::coulomb_defect,
-                           &Islands::rest_drift, &Islands::sag, &Islands::creep}) {
-    reader.Span(islands, islands.*array, "islands", "");
-  }
+#define SAP_REPORT(type, name, ...) reader.Span(islands, islands.name, "islands", "");
+#include "solver/problem/solution_fields.inc"
+  reader.Span(islands, islands.swept, "islands", "");
   reader.Span(islands, islands.status, "islands", "");
   return reader.Result(given);
 }

@@ -32,48 +32,26 @@ v1::IslandStatus EncodeStatus(SolveStatus status) {
   return v1::ISLAND_STATUS_UNSPECIFIED;
 }
 
+template <typename Number, typename Value>
+void EncodeReports(const std::vector<IslandReport>& islands, Sent sent,
+                   Number IslandReport::*number, google::protobuf::RepeatedField<Value>* field) {
+  field->Clear();
+  if (!IsSent(sent, islands)) return;
+  field->Reserve(static_cast<int>(islands.size()));
+  for (const IslandReport& island : islands) field->Add(static_cast<Value>(island.*number));
+}
+
 void EncodeIslands(const std::vector<IslandReport>& islands, v1::IslandReports* message) {
-  message->Clear();
-  const int count = static_cast<int>(islands.size());
-  message->mutable_status()->Reserve(count);
-  message->mutable_iterations()->Reserve(count);
-  message->mutable_factorizations()->Reserve(count);
-  message->mutable_momentum_residual()->Reserve(count);
-  message->mutable_optimality_gap_bound()->Reserve(count);
-  message->mutable_dofs()->Reserve(count);
-  message->mutable_contacts()->Reserve(count);
-  message->mutable_solve_time_s()->Reserve(count);
-  message->mutable_rows()->Reserve(count);
-  message->mutable_cost()->Reserve(count);
-  message->mutable_sag()->Reserve(count);
-  message->mutable_creep()->Reserve(count);
-  const bool with_coulomb = HasCoulombReports(islands);
-  if (with_coulomb) {
-    message->mutable_coulomb_rounds()->Reserve(count);
-    message->mutable_coulomb_defect()->Reserve(count);
+  message->clear_status();
+  message->clear_swept();
+  message->mutable_status()->Reserve(static_cast<int>(islands.size()));
+  for (uint32_t i = 0; i < islands.size(); ++i) {
+    message->add_status(EncodeStatus(islands[i].status));
+    if (islands[i].swept) message->add_swept(i);
   }
-  const bool with_rest = HasRestReports(islands);
-  if (with_rest) message->mutable_rest_drift()->Reserve(count);
-  for (int i = 0; i < count; ++i) {
-    const IslandReport& island = islands[i];
-    if (island.swept) message->add_swept(i);
-    message->add_status(EncodeStatus(island.status));
-    message->add_iterations(island.iterations);
-    message->add_factorizations(island.factorizations);
-    message->add_momentum_residual(island.momentum_residual);
-    message->add_optimality_gap_bound(island.optimality_gap_bound);
-    message->add_dofs(island.dofs);
-    message->add_contacts(island.contacts);
-    message->add_solve_time_s(island.solve_time_s);
-    message->add_rows(island.rows);
-    message->add_cost(island.cost);
-    message->add_sag(island.sag);
-    message->add_creep(island.creep);
-    if (with_rest) message->add_rest_drift(island.rest_drift);
-    if (!with_coulomb) continue;
-    message->add_coulomb_rounds(island.coulomb_rounds);
-    message->add_coulomb_defect(island.coulomb_defect);
-  }
+#define SAP_REPORT(type, name, sent, none) \
+  EncodeReports(islands, Sent::sent, &IslandReport::name, message->mutable_##name());
+#include "solver/problem/solution_fields.inc"
 }
 
 }  // namespace

@@ -19,42 +19,25 @@ enum class SolveStatus : uint8_t {
   kCoulombLimit,      // the rounds of exact Coulomb friction are used up
 };
 
-struct IslandReport {
-  SolveStatus status{SolveStatus::kConverged};
-  // Newton iterations, or Gauss-Seidel sweeps if `swept`; 0 if the guess met the tolerance.
-  int iterations{0};
-  // Solved by sweeps alone: they were asked for, or there was no time to plan a factorization.
-  bool swept{false};
-  int factorizations{0};  // of the Hessian
-  // |D grad l| / max(|D A v|, |D J' gamma|), D = diag(A)^-1/2 [-].
-  double momentum_residual{0};
-  // l(v) - min l <= optimality_gap_bound [J], rounding errors allowed for, and with it
-  // |v - v_opt|_A <= sqrt(2 optimality_gap_bound). Infinite if nothing could be certified.
-  double optimality_gap_bound{0};
-  double cost{0};  // l(v) [J]
-  // Only for exact Coulomb friction, where the options ask for it: convex solves after the first,
-  // and
-  // |F|_{A^-1} with an allowance for rounding errors [kg^1/2 m/s]: v is an exact answer of the
-  // problem whose v* is moved by at most so much in the norm of A. A backward error, not a
-  // distance.
-  int coulomb_rounds{0};
-  double coulomb_defect{0};
-  // Bound on the motion within the horizon of SolverOptions::rest, infinite if there is none
-  // (newton/rest_certificate.h) [m; of articulated trees the unit of each degree of freedom].
-  // Negative: not asked for.
-  double rest_drift{-1};
-  // Largest give of a contact or row beyond its stiffness, and largest slip of friction that holds
-  // (solver/model/regularization_cost.h): what the regularization costs [m, rad; m/s, rad/s].
-  double sag{0};
-  double creep{0};
-  int dofs{0};
-  int contacts{0};
-  int rows{0};
-  double solve_time_s{0};
+// When the numbers of a report are sent, of all islands.
+enum class Sent : uint8_t {
+  kAlways,
+  kLater,    // by servers that know them
+  kCoulomb,  // with exact Coulomb friction
+  kRest,     // where SolverOptions::rest asks for them
 };
 
-// Whether the reports are of exact Coulomb friction: a defect contains rounding errors, so that it
-// is 0 nowhere but without it.
+// The other members are in solution_fields.inc.
+struct IslandReport {
+  SolveStatus status{SolveStatus::kConverged};
+  // Solved by sweeps alone: they were asked for, or there was no time to plan a factorization.
+  bool swept{false};
+#define SAP_REPORT(type, name, sent, none) type name{none};
+#include "solver/problem/solution_fields.inc"
+};
+
+// A defect contains rounding errors, so that it is 0 in all islands only without exact Coulomb
+// friction.
 inline bool HasCoulombReports(const std::vector<IslandReport>& islands) {
   for (const IslandReport& island : islands) {
     if (island.coulomb_rounds > 0 || island.coulomb_defect > 0) return true;
@@ -65,6 +48,12 @@ inline bool HasCoulombReports(const std::vector<IslandReport>& islands) {
 // Whether the reports have bounds on motion: all have, or none.
 inline bool HasRestReports(const std::vector<IslandReport>& islands) {
   return !islands.empty() && islands.front().rest_drift >= 0;
+}
+
+// Whether the numbers of this column are sent.
+inline bool IsSent(Sent sent, const std::vector<IslandReport>& islands) {
+  if (sent == Sent::kCoulomb) return HasCoulombReports(islands);
+  return sent != Sent::kRest || HasRestReports(islands);
 }
 
 struct SolveTimes {

@@ -31,21 +31,9 @@ void CopyIslands(const sap_island_reports& from, v1::IslandReports* to) {
   for (int64_t i = 0; i < from.status.length; ++i) {
     to->add_status(static_cast<v1::IslandStatus>(from.status.data[i]));
   }
-  Copy(from.iterations, to->mutable_iterations());
-  Copy(from.factorizations, to->mutable_factorizations());
-  Copy(from.momentum_residual, to->mutable_momentum_residual());
-  Copy(from.optimality_gap_bound, to->mutable_optimality_gap_bound());
-  Copy(from.dofs, to->mutable_dofs());
-  Copy(from.contacts, to->mutable_contacts());
-  Copy(from.rows, to->mutable_rows());
-  Copy(from.solve_time_s, to->mutable_solve_time_s());
   Copy(from.swept, to->mutable_swept());
-  Copy(from.cost, to->mutable_cost());
-  Copy(from.coulomb_rounds, to->mutable_coulomb_rounds());
-  Copy(from.coulomb_defect, to->mutable_coulomb_defect());
-  Copy(from.rest_drift, to->mutable_rest_drift());
-  Copy(from.sag, to->mutable_sag());
-  Copy(from.creep, to->mutable_creep());
+#define SAP_REPORT(type, name, ...) Copy(from.name, to->mutable_##name());
+#include "solver/problem/solution_fields.inc"
 }
 
 void SetCoulomb(const v1::CoulombFriction& from, RecordStructs* to) {

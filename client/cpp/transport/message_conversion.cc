@@ -44,44 +44,29 @@ tl::unexpected<Error> Malformed(const std::string& what) {
   return tl::unexpected(Error{ErrorCode::kInternal, "the response of the server has " + what, ""});
 }
 
+// Whether the array has a number for each island, or is empty and may be.
+template <typename Number, typename Value>
+bool ReadReports(const RepeatedField<Value>& field, Sent sent, Number Island::*number,
+                 std::vector<Island>* islands) {
+  if (field.empty() && sent != Sent::kAlways) return true;
+  if (field.size() != static_cast<int>(islands->size())) return false;
+  for (int i = 0; i < field.size(); ++i) (*islands)[i].*number = static_cast<Number>(field[i]);
+  return true;
+}
+
 tl::expected<std::vector<Island>, Error> IslandsFrom(const v1::IslandReports& message) {
-  const int count = message.status_size();
-  for (const int size :
-       {message.iterations_size(), message.factorizations_size(), message.momentum_residual_size(),
-        message.optimality_gap_bound_size(), message.dofs_size(), message.contacts_size(),
-        message.solve_time_s_size()}) {
-    if (size != count) return Malformed("island arrays of different lengths");
+  std::vector<Island> islands(message.status_size());
+#define SAP_REPORT(type, name, sent, none)                                 \
+  if (!ReadReports(message.name(), Sent::sent, &Island::name, &islands)) { \
+    return Malformed("island arrays of different lengths");                \
   }
-  // Servers before these fields do not send them, those of exact Coulomb friction are empty without
-  // it, and drifts unless they are asked for.
-  for (const int size : {message.rows_size(), message.cost_size(), message.coulomb_rounds_size(),
-                         message.coulomb_defect_size(), message.rest_drift_size(),
-                         message.sag_size(), message.creep_size()}) {
-    if (size != 0 && size != count) return Malformed("island arrays of different lengths");
-  }
-  std::vector<Island> islands(count);
-  for (int i = 0; i < count; ++i) {
-    const int status = message.status(i);
+#include "solver/problem/solution_fields.inc"
+  for (size_t i = 0; i < islands.size(); ++i) {
+    const int status = message.status(static_cast<int>(i));
     if (status < v1::ISLAND_STATUS_CONVERGED || status > v1::ISLAND_STATUS_COULOMB_LIMIT) {
       return Malformed("an island status that this version does not know");
     }
-    islands[i] = {
-        .status = static_cast<SolveStatus>(status - 1),
-        .iterations = static_cast<int>(message.iterations(i)),
-        .factorizations = static_cast<int>(message.factorizations(i)),
-        .momentum_residual = message.momentum_residual(i),
-        .optimality_gap_bound = message.optimality_gap_bound(i),
-        .cost = message.cost().empty() ? 0 : message.cost(i),
-        .coulomb_rounds =
-            message.coulomb_rounds().empty() ? 0 : static_cast<int>(message.coulomb_rounds(i)),
-        .coulomb_defect = message.coulomb_defect().empty() ? 0 : message.coulomb_defect(i),
-        .rest_drift = message.rest_drift().empty() ? Island().rest_drift : message.rest_drift(i),
-        .sag = message.sag().empty() ? 0 : message.sag(i),
-        .creep = message.creep().empty() ? 0 : message.creep(i),
-        .dofs = static_cast<int>(message.dofs(i)),
-        .contacts = static_cast<int>(message.contacts(i)),
-        .rows = message.rows().empty() ? 0 : static_cast<int>(message.rows(i)),
-        .solve_time_s = message.solve_time_s(i)};
+    islands[i].status = static_cast<SolveStatus>(status - 1);
   }
   for (const uint32_t i : message.swept()) {
     if (i >= islands.size()) return Malformed("an island that is not there");

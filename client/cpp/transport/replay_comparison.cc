@@ -4,9 +4,11 @@
 #include <bit>
 #include <charconv>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "proto/codec/problem_messages.h"
+#include "solver/problem/contact_solution.h"
 #include "solver/problem/solver_options.h"
 
 namespace sap::client {
@@ -52,22 +54,21 @@ std::string First(const Comparisons&... comparisons) {
   return difference;
 }
 
-// Recordings of servers before rows have neither rows nor costs of islands, those without exact
-// Coulomb friction nothing of its rounds, and most no drift.
+// Whether a report has the same numbers in a replay: times differ, and a cut island may have started
+// one more factorization.
+bool IsCompared(std::string_view name, bool is_cut) {
+  return name != "solve_time_s" && !(is_cut && name == "factorizations");
+}
+
+// What is not always sent may be missing.
 bool HasEqualLengths(const v1::IslandReports& islands) {
-  const auto sizes = {islands.iterations_size(),
-                      islands.factorizations_size(),
-                      islands.momentum_residual_size(),
-                      islands.optimality_gap_bound_size(),
-                      islands.dofs_size(),
-                      islands.contacts_size()};
-  const auto later_sizes = {islands.rows_size(),           islands.cost_size(),
-                            islands.coulomb_rounds_size(), islands.coulomb_defect_size(),
-                            islands.rest_drift_size(),     islands.sag_size(),
-                            islands.creep_size()};
-  return std::ranges::all_of(sizes, [&](int size) { return size == islands.status_size(); }) &&
-         std::ranges::all_of(later_sizes,
-                             [&](int size) { return size == 0 || size == islands.status_size(); });
+  const auto fits = [&](Sent sent, int size) {
+    return size == islands.status_size() || (size == 0 && sent != Sent::kAlways);
+  };
+#define SAP_REPORT(type, name, sent, none) \
+  if (IsCompared(#name, false) && !fits(Sent::sent, islands.name##_size())) return false;
+#include "solver/problem/solution_fields.inc"
+  return true;
 }
 
 // Whether contact i has a torsional or rolling coefficient > 0, and with it an angular impulse.
@@ -232,40 +233,15 @@ std::string ReplayComparison::CompareIslands() const {
       const bool has_both = !now_values.empty() && !recorded_values.empty();
       return has_both ? CompareRange(name, now_values, recorded_values, i, i + 1) : std::string();
     };
-    std::string difference = First(
-        [&] {
-          // A cut island is solved again with an iteration limit.
-          const int64_t status = IsCut(i) ? v1::ISLAND_STATUS_ITERATION_LIMIT : recorded.status(i);
-          return CompareValue<int64_t>("islands.status[" + std::to_string(i) + "]", now.status(i),
-                                       status);
-        },
-        [&] { return array("islands.iterations", now.iterations(), recorded.iterations()); },
-        [&] {
-          // A cut island may have started one more.
-          if (IsCut(i)) return std::string();
-          return array("islands.factorizations", now.factorizations(), recorded.factorizations());
-        },
-        [&] {
-          return array("islands.momentum_residual", now.momentum_residual(),
-                       recorded.momentum_residual());
-        },
-        [&] {
-          return array("islands.optimality_gap_bound", now.optimality_gap_bound(),
-                       recorded.optimality_gap_bound());
-        },
-        [&] { return array("islands.dofs", now.dofs(), recorded.dofs()); },
-        [&] { return array("islands.contacts", now.contacts(), recorded.contacts()); },
-        [&] { return array("islands.rows", now.rows(), recorded.rows()); },
-        [&] { return array("islands.cost", now.cost(), recorded.cost()); },
-        [&] {
-          return array("islands.coulomb_rounds", now.coulomb_rounds(), recorded.coulomb_rounds());
-        },
-        [&] {
-          return array("islands.coulomb_defect", now.coulomb_defect(), recorded.coulomb_defect());
-        },
-        [&] { return array("islands.rest_drift", now.rest_drift(), recorded.rest_drift()); },
-        [&] { return array("islands.sag", now.sag(), recorded.sag()); },
-        [&] { return array("islands.creep", now.creep(), recorded.creep()); });
+    // A cut island is solved again with an iteration limit.
+    const int64_t status = IsCut(i) ? v1::ISLAND_STATUS_ITERATION_LIMIT : recorded.status(i);
+    std::string difference = CompareValue<int64_t>("islands.status[" + std::to_string(i) + "]",
+                                                   now.status(i), status);
+#define SAP_REPORT(type, name, ...)                                  \
+  if (difference.empty() && IsCompared(#name, IsCut(i))) {           \
+    difference = array("islands." #name, now.name(), recorded.name()); \
+  }
+#include "solver/problem/solution_fields.inc"
     if (!difference.empty()) return difference;
   }
   return "";

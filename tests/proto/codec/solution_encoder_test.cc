@@ -22,16 +22,16 @@ ContactSolution Example() {
   solution.cost = 9;
   solution.island_of_tree = {0, -1};
   solution.islands = {{.status = SolveStatus::kStalledAtRoundoff,
-                       .iterations = 10,
                        .swept = true,
+                       .iterations = 10,
                        .factorizations = 11,
                        .momentum_residual = 12,
                        .optimality_gap_bound = 13,
-                       .cost = 27,
                        .dofs = 14,
                        .contacts = 15,
                        .rows = 28,
-                       .solve_time_s = 16}};
+                       .solve_time_s = 16,
+                       .cost = 27}};
   solution.times = {.islands_s = 17, .solve_s = 18};
   return solution;
 }

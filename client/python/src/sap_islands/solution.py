@@ -117,23 +117,12 @@ class Islands:
         return len(self.status)
 
     def __getitem__(self, index: int) -> Island:
-        return Island(
-            IslandStatus(self.status[index]),
-            int(self.iterations[index]),
-            int(self.factorizations[index]),
-            float(self.momentum_residual[index]),
-            float(self.optimality_gap_bound[index]),
-            int(self.dofs[index]),
-            int(self.contacts[index]),
-            float(self.solve_time_s[index]),
-            int(self.rows[index]),
-            float(self.cost[index]),
-            int(self.coulomb_rounds[index]),
-            float(self.coulomb_defect[index]),
-            float(self.rest_drift[index]) if self.rest_drift.size else None,
-            float(self.sag[index]),
-            float(self.creep[index]),
-        )
+        numbers = {
+            name: array[index].item() if array.size else None
+            for name, array in vars(self).items()
+            if name not in ("status", "swept")
+        }
+        return Island(IslandStatus(self.status[index]), **numbers)
 
 
 @dataclass(frozen=True)
