@@ -1,6 +1,7 @@
 #include "client/c/answer.h"
 
 #include <chrono>
+#include <cstddef>
 #include <utility>
 
 #include "solver/problem/input_arrays.h"
@@ -41,6 +42,19 @@ int32_t NumberOf(AdjointStatus status) {
   }
   return 0;
 }
+
+// sap_server_info as the list of limits makes it: what is forgotten there does not compile.
+struct ListedInfo {
+  size_t struct_size;
+  const char *version, *instruction_set, *boot_id;
+  uint32_t processors, solver_threads;
+#define SAP_LIMIT(type, name, ...) decltype(sap_server_info::name) name;
+#include "solver/engine/server_limits.inc"
+};
+static_assert(sizeof(ListedInfo) == sizeof(sap_server_info));
+#define SAP_LIMIT(type, name, ...) \
+  static_assert(offsetof(ListedInfo, name) == offsetof(sap_server_info, name));
+#include "solver/engine/server_limits.inc"
 
 // Empty if they are not sent.
 template <typename Number, typename Value>
@@ -147,37 +161,15 @@ void AnswerContent::SetMoves(MoveStructs moves) {
 void AnswerContent::SetInfo(client::ServerInfo info) {
   Clear();
   info_ = std::move(info);
-  info_struct_ = {.struct_size = sizeof info_struct_,
-                  .version = info_.version.c_str(),
-                  .instruction_set = info_.instruction_set.c_str(),
-                  .boot_id = info_.boot_id.c_str(),
-                  .processors = info_.processors,
-                  .solver_threads = info_.solver_threads,
-                  .max_message_bytes = info_.max_message_bytes,
-                  .max_solve_memory_bytes = info_.max_solve_memory_bytes,
-                  .max_trees = info_.max_trees,
-                  .max_tree_dofs = info_.max_tree_dofs,
-                  .max_contacts = info_.max_contacts,
-                  .max_rows = info_.max_rows,
-                  .max_row_entries = info_.max_row_entries,
-                  .max_row_pairs = info_.max_row_pairs,
-                  .max_iterations = info_.max_iterations,
-                  .max_concurrent_calls = info_.max_concurrent_calls,
-                  .max_batch_problems = info_.max_batch_problems,
-                  .max_sessions = info_.max_sessions,
-                  .max_client_sessions = info_.max_client_sessions,
-                  .max_steps_in_flight = info_.max_steps_in_flight,
-                  .max_derivatives = info_.max_derivatives,
-                  .high_priority = info_.high_priority,
-                  .max_solve_s = info_.max_solve_s,
-                  .max_client_calls_per_s = info_.max_client_calls_per_s,
-                  .max_client_calls = info_.max_client_calls,
-                  .max_held_bytes = info_.max_held_bytes,
-                  .max_client_bytes = info_.max_client_bytes,
-                  .queue_timeout_s = info_.queue_timeout_s,
-                  .read_timeout_s = info_.read_timeout_s,
-                  .session_idle_s = info_.session_idle_s,
-                  .connection_age_s = info_.connection_age_s};
+  info_struct_ = {};
+  info_struct_.struct_size = sizeof info_struct_;
+  info_struct_.version = info_.version.c_str();
+  info_struct_.instruction_set = info_.instruction_set.c_str();
+  info_struct_.boot_id = info_.boot_id.c_str();
+  info_struct_.processors = info_.processors;
+  info_struct_.solver_threads = info_.solver_threads;
+#define SAP_LIMIT(type, name, ...) info_struct_.name = info_.name;
+#include "solver/engine/server_limits.inc"
   informed_ = true;
 }
 

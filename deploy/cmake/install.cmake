@@ -74,7 +74,8 @@ public_headers(sap_solver_problem
 public_headers(sap_solver_engine
   solver/engine/derivatives_request.h
   solver/engine/engine_error.h
-  solver/engine/engine_limits.h)
+  solver/engine/engine_limits.h
+  solver/engine/server_limits.inc)
 file(GLOB client_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS client/cpp/*.h)
 file(GLOB simulation_headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS
   client/cpp/simulation/*.h)

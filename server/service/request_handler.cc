@@ -232,34 +232,12 @@ tl::expected<std::unique_ptr<Session>, ServiceError> RequestHandler::NewSession(
 v1::GetServerInfoResponse RequestHandler::Info(const ClientAccount* account) const {
   const Entitlements& client =
       account != nullptr ? account->entitlements() : this_process_->entitlements();
+  const ServerConfig& config = config_;
   v1::GetServerInfoResponse info;
   info.set_version(ServerVersion());
-  v1::ServerLimits* limits = info.mutable_limits();
-  limits->set_max_message_bytes(config_.max_message_bytes);
-  limits->set_max_trees(config_.problem.max_trees);
-  limits->set_max_tree_dofs(config_.problem.max_tree_dofs);
-  limits->set_max_contacts(config_.problem.max_contacts);
-  limits->set_max_iterations(config_.max_iterations);
-  limits->set_max_solve_memory_bytes(static_cast<uint64_t>(config_.max_solve_memory_mib) << 20);
-  limits->set_max_concurrent_calls(config_.admission.all.max_calls);
-  limits->set_max_batch_problems(config_.max_batch_problems);
-  limits->set_max_sessions(config_.admission.all.max_sessions);
-  limits->set_max_client_sessions(client.max_sessions);
-  limits->set_max_steps_in_flight(config_.session.max_steps_in_flight);
-  limits->set_max_client_calls(client.max_calls);
-  limits->set_max_held_bytes(config_.admission.all.max_bytes);
-  limits->set_max_client_bytes(client.max_bytes);
-  limits->set_queue_timeout_s(config_.queue_timeout_s);
-  limits->set_session_idle_s(config_.session.idle_s);
-  limits->set_max_rows(config_.problem.max_rows);
-  limits->set_max_row_entries(config_.problem.max_row_entries);
-  limits->set_max_row_pairs(config_.problem.max_row_pairs);
-  limits->set_max_solve_s(client.max_solve_s);
-  limits->set_max_client_calls_per_s(client.max_calls_per_s);
-  limits->set_high_priority(client.high_priority);
-  limits->set_read_timeout_s(config_.read_timeout_s);
-  limits->set_max_derivatives(config_.max_derivatives);
-  limits->set_connection_age_s(config_.connection.age_s);
+#define SAP_LIMIT(type, name, here, server) \
+  info.mutable_limits()->set_##name(static_cast<type>(server));
+#include "solver/engine/server_limits.inc"
   info.set_processors(std::thread::hardware_concurrency());
   info.set_solver_threads(config_.threads);
   info.set_instruction_set(InstructionSet());

@@ -386,42 +386,25 @@ class Embedded final : public Backend {
   std::unique_ptr<ForkedThreads> threads_;  // of calls in the background; null before the first
 };
 
+// The largest number.
+struct NoLimit {
+  template <typename Number>
+  constexpr operator Number() const {
+    using Limits = std::numeric_limits<Number>;
+    return Limits::has_infinity ? Limits::infinity() : Limits::max();
+  }
+};
+
 tl::expected<ServerInfo, Error> Embedded::InfoNow() {
-  // Counts that memory bounds are limited, and nothing else.
-  constexpr ProblemLimits kLimits = kInProcessLimits.problem;
-  constexpr uint32_t kNoLimit = std::numeric_limits<uint32_t>::max();
-  constexpr uint64_t kAnyBytes = std::numeric_limits<uint64_t>::max();
-  constexpr double kAnyTime = std::numeric_limits<double>::infinity();
-  return ServerInfo{
-      .version = SAP_VERSION,
-      .instruction_set = InstructionSet(),
-      .boot_id = BootId(),
-      .processors = std::thread::hardware_concurrency(),
-      .solver_threads = static_cast<uint32_t>(engine().threads()),
-      .max_message_bytes = kAnyBytes,
-      .max_trees = static_cast<uint32_t>(kLimits.max_trees),
-      .max_tree_dofs = static_cast<uint32_t>(kLimits.max_tree_dofs),
-      .max_contacts = static_cast<uint32_t>(kLimits.max_contacts),
-      .max_rows = static_cast<uint32_t>(kLimits.max_rows),
-      .max_row_entries = static_cast<uint32_t>(kLimits.max_row_entries),
-      .max_row_pairs = static_cast<uint32_t>(kLimits.max_row_pairs),
-      .max_iterations = static_cast<uint32_t>(kInProcessLimits.max_iterations),
-      .max_concurrent_calls = kNoLimit,
-      .max_batch_problems = static_cast<uint32_t>(kInProcessLimits.max_batch_problems),
-      .max_sessions = kNoLimit,
-      .max_client_sessions = kNoLimit,
-      .max_steps_in_flight = kNoLimit,
-      .max_solve_memory_bytes = kAnyBytes,
-      .max_solve_s = kAnyTime,
-      .high_priority = true,
-      .max_derivatives = kNoLimit,
-      .max_client_calls = kNoLimit,
-      .max_held_bytes = kAnyBytes,
-      .max_client_bytes = kAnyBytes,
-      .queue_timeout_s = kAnyTime,
-      .read_timeout_s = kAnyTime,
-      .session_idle_s = kAnyTime,
-      .connection_age_s = kAnyTime};
+  constexpr NoLimit kNoLimit{};
+  ServerInfo info{.version = SAP_VERSION,
+                  .instruction_set = InstructionSet(),
+                  .boot_id = BootId(),
+                  .processors = std::thread::hardware_concurrency(),
+                  .solver_threads = static_cast<uint32_t>(engine().threads())};
+#define SAP_LIMIT(type, name, here, server) info.name = static_cast<type>(here);
+#include "solver/engine/server_limits.inc"
+  return info;
 }
 
 }  // namespace

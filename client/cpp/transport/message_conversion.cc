@@ -234,36 +234,14 @@ tl::expected<Solution, Error> FromMessage(const v1::ContactSolution& message) {
 }
 
 ServerInfo FromMessage(const v1::GetServerInfoResponse& message) {
-  return {.version = message.version(),
-          .instruction_set = message.instruction_set(),
-          .boot_id = message.boot_id(),
-          .processors = message.processors(),
-          .solver_threads = message.solver_threads(),
-          .max_message_bytes = message.limits().max_message_bytes(),
-          .max_trees = message.limits().max_trees(),
-          .max_tree_dofs = message.limits().max_tree_dofs(),
-          .max_contacts = message.limits().max_contacts(),
-          .max_rows = message.limits().max_rows(),
-          .max_row_entries = message.limits().max_row_entries(),
-          .max_row_pairs = message.limits().max_row_pairs(),
-          .max_iterations = message.limits().max_iterations(),
-          .max_concurrent_calls = message.limits().max_concurrent_calls(),
-          .max_batch_problems = message.limits().max_batch_problems(),
-          .max_sessions = message.limits().max_sessions(),
-          .max_client_sessions = message.limits().max_client_sessions(),
-          .max_steps_in_flight = message.limits().max_steps_in_flight(),
-          .max_solve_memory_bytes = message.limits().max_solve_memory_bytes(),
-          .max_solve_s = message.limits().max_solve_s(),
-          .max_client_calls_per_s = message.limits().max_client_calls_per_s(),
-          .high_priority = message.limits().high_priority(),
-          .max_derivatives = message.limits().max_derivatives(),
-          .max_client_calls = message.limits().max_client_calls(),
-          .max_held_bytes = message.limits().max_held_bytes(),
-          .max_client_bytes = message.limits().max_client_bytes(),
-          .queue_timeout_s = message.limits().queue_timeout_s(),
-          .read_timeout_s = message.limits().read_timeout_s(),
-          .session_idle_s = message.limits().session_idle_s(),
-          .connection_age_s = message.limits().connection_age_s()};
+  ServerInfo info{.version = message.version(),
+                  .instruction_set = message.instruction_set(),
+                  .boot_id = message.boot_id(),
+                  .processors = message.processors(),
+                  .solver_threads = message.solver_threads()};
+#define SAP_LIMIT(type, name, ...) info.name = message.limits().name();
+#include "solver/engine/server_limits.inc"
+  return info;
 }
 
 std::chrono::nanoseconds FromMessage(const google::protobuf::Duration& message) {
