@@ -4,8 +4,6 @@
 #include "client/mujoco/problem_writer.h"
 #include "client/mujoco/stage_outputs.h"
 
-int64_t sap_mujoco_layout_size() { return sizeof(sap_mujoco_layout); }
-
 void sap_mujoco_measure(const sap_mujoco_field* table, const void* model, const void* data,
                         int32_t flags, sap_mujoco_layout* layout) {
   using namespace sap::mujoco;

@@ -73,9 +73,6 @@ typedef struct sap_mujoco_layout {
   int64_t coupled; /* [2, K] trees a > b of each pair */
 } sap_mujoco_layout;
 
-/* Its size [bytes]: the caller compares it with that of its own. */
-SAP_MUJOCO_API int64_t sap_mujoco_layout_size(void);
-
 enum {
   SAP_MUJOCO_LAW_SAP = 1, /* the law of SAP, otherwise MuJoCo's */
   SAP_MUJOCO_SPARSE = 2,  /* the rows of efc_J are sparse */

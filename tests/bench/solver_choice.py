@@ -21,6 +21,7 @@ import mujoco
 import numpy as np
 from replaced_stage import load_library, stage_of
 from replaced_steps import SCENES
+from sap_islands._library.declarations import struct_type
 from sap_islands.mujoco.native_calls import load_native_calls
 from scipy.optimize import nnls
 from table import Table
@@ -33,23 +34,6 @@ CLEARLY = 0.8  # as in newton_work.cc
 SKIPPED = ("arm", "humanoid")  # islands of fewer dofs than are counted at all
 
 
-class Work(ctypes.Structure):
-    """Mirrors `sap_mujoco_work`."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_double)
-        for name in (
-            "rows",
-            "cones",
-            "entries_squared",
-            "dofs_squared",
-            "tree_cubes",
-            "flops",
-            "fill",
-        )
-    )
-
-
 class Sample(NamedTuple):
     """One state: times [s], iterations, and work."""
 
@@ -57,7 +41,7 @@ class Sample(NamedTuple):
     ours_s: float
     mujoco_iterations: int
     iterations: int
-    work: Work
+    work: Any
 
 
 def samples(name: str) -> Iterator[Sample]:
@@ -73,8 +57,9 @@ def samples(name: str) -> Iterator[Sample]:
             if copy.nefc:
                 mujoco_s = least_s(lambda: mujoco.mj_fwdConstraint(model, copy))
                 mujoco_iterations = int(copy.solver_niter.max())
-                work = Work()
-                count(*load_native_calls().state(model, copy, False), ctypes.byref(work))
+                state = load_native_calls().state(model, copy, False)
+                work = struct_type("sap_mujoco_work")()
+                count(*state, ctypes.byref(work))
                 ours_s = least_s(stage_of(model, copy))
                 yield Sample(
                     mujoco_s, ours_s, mujoco_iterations, int(copy.solver_niter.max()), work

@@ -14,7 +14,8 @@ ARRAYS = (*TYPES, "_arrays")
 PROCESS = ("errors", "native", "binaries", "_process")
 # Structs, and files of them, which know no class of the package but arrays.
 FORMATS = tuple(f"_library.{name}" for name in (
-    "c_library", "c_memory", "c_structs", "c_solution", "problem_reader", "formats"))
+    "c_library", "c_memory", "c_structs", "c_solution", "declarations", "problem_reader",
+    "formats"))
 STRUCTS = (*ARRAYS, "binaries", *FORMATS)
 DATA = (*STRUCTS, "problem", "solution", "options", "derivatives", "server_info", "session")
 LIBRARY = (*DATA, *PROCESS, "tls", "_library")
@@ -23,7 +24,7 @@ RESTING = (*DATA, "_library.c_resting", "resting")
 CLIENT = (*LIBRARY, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
-NATIVE_CALLS = ("binaries", "_library.c_library")
+NATIVE_CALLS = ("binaries", "_library.c_library", "_library.declarations")
 MUJOCO = (*USERS, *NATIVE_CALLS, "replacement", "mujoco")
 REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {

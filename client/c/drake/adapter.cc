@@ -31,12 +31,6 @@ ContactArrays ContactsIn(int64_t count, int32_t* trees, double* jacobian, double
 
 }  // namespace
 
-void sap_drake_struct_sizes(int64_t sizes[3]) {
-  sizes[0] = sizeof(sap_drake_plant);
-  sizes[1] = sizeof(sap_drake_material);
-  sizes[2] = sizeof(sap_drake_point);
-}
-
 void sap_drake_write_dynamics(const sap_drake_plant* plant, const double* mass,
                               const double* damping, const double* v_0, const double* force,
                               double* blocks, double* v_star, double* diagonal) {

@@ -47,9 +47,6 @@ typedef struct sap_drake_point {
   double dissipation;
 } sap_drake_point;
 
-/* Sizes of these structs [bytes] in this order: the caller compares them with those of its own. */
-SAP_DRAKE_API void sap_drake_struct_sizes(int64_t sizes[3]);
-
 /* Writes A of each tree, v* and the diagonal of A.
  *
  *   mass                 [nv, nv]

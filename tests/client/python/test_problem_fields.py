@@ -11,11 +11,12 @@ import pytest
 from sap_islands import BodyContacts, ConstraintRows, Contacts, HuntCrossley, RigidBodies, Trees
 from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._gradients import input_arrays
-from sap_islands._library import c_structs
+from sap_islands._library import declarations
+from sap_islands._library.c_library import load
+from sap_islands.binaries import find_c_library
 
 ROOT = Path(__file__).parents[3]
 TABLE = (ROOT / "solver/problem/problem_fields.inc").read_text()
-HEADER = (ROOT / "client/c/sap_islands_types.h").read_text()
 TYPES = {"double": np.float64, "int32_t": np.int32, "uint32_t": np.uint32}
 
 
@@ -56,27 +57,23 @@ def test_a_group_has_the_arrays_of_the_table(kind: type[ArrayGroup], table: list
         assert field.dtype == (np.uint8 if line.name == "law" else TYPES[line.type]), line.name
 
 
-def test_structs_have_the_arrays_in_the_order_of_the_header() -> None:
+def test_structs_have_the_arrays_of_the_table_in_its_order() -> None:
+    load(find_c_library())
     structs = {
-        "trees": c_structs.STRUCTS[Trees],
-        "bodies": c_structs.STRUCTS[RigidBodies],
-        "contacts": c_structs.STRUCTS[Contacts],
-        "body_contacts": c_structs.STRUCTS[BodyContacts],
-        "contact_laws": c_structs.LAWS,
-        "hunt_crossley": c_structs.STRUCTS[HuntCrossley],
-        "rows": c_structs.STRUCTS[ConstraintRows],
+        **{f"sap_{kind.FIELD}": table for kind, table in GROUPS[:2]},
+        "sap_contacts": lines("SAP_CONTACT"),
+        "sap_body_contacts": lines("SAP_BODY_CONTACT"),
+        "sap_rows": lines("SAP_ROW"),
+        "sap_contact_laws": LAWS,
+        "sap_hunt_crossley": lines("SAP_HUNT_CROSSLEY"),
     }
-    for name, struct in structs.items():
-        members = re.search(rf"typedef struct sap_{name} {{(.*?)}}", HEADER, re.DOTALL)
-        assert members, name
-        word, arrays, pointer = 0, {}, 0
-        for kind, member in re.findall(r"^  (.*?)(\w+);", members[1], re.MULTILINE):
-            if kind.endswith("s "):
-                arrays[member] = word
-            elif "*" in kind:
-                pointer = word
-            word += 2 if kind.endswith("s ") else 1
-        assert (struct.arrays, struct.pointer, struct.end) == (arrays, pointer, word), name
+    for name, table in structs.items():
+        struct = declarations.struct_type(name)
+        assert declarations.array_names(name) == tuple(line.name for line in table)
+        for place, line in enumerate(table):
+            array = getattr(struct, line.name)
+            assert (array.offset, array.size) >= (8 + 16 * place, 16), line.name
+            assert dict(struct._fields_)[line.name].dtype is TYPES[line.type], line.name
 
 
 def test_inputs_are_those_of_the_table() -> None:
@@ -92,4 +89,3 @@ def test_inputs_are_those_of_the_table() -> None:
     assert paths == input_arrays._COLUMNS
     numbers = re.findall(r"^SAP_NUMBER\((\w+), kInput\)", TABLE, re.MULTILINE)
     assert ("time_step", *(f"regularization.{n}" for n in numbers)) == input_arrays._NUMBERS
-    assert tuple(numbers) == c_structs.REGULARIZATION

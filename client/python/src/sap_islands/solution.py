@@ -117,7 +117,7 @@ class Islands:
         return len(self.status)
 
     def __getitem__(self, index: int) -> Island:
-        numbers = {
+        numbers: dict[str, Any] = {
             name: array[index].item() if array.size else None
             for name, array in vars(self).items()
             if name not in ("status", "swept")
@@ -154,27 +154,27 @@ class Solution:
     @functools.cached_property
     def velocity(self) -> FloatArray:
         """[nv] v at the end of the step: trees, then six per body [m/s, rad/s]."""
-        return self._array("velocity", np.float64)
+        return self._array("velocity")
 
     @functools.cached_property
     def impulse(self) -> FloatArray:
         """[C + C', 3] γ of each contact in its frame (t1, t2, n) [N s]."""
-        return self._array("impulse", np.float64).reshape(-1, 3)
+        return self._array("impulse").reshape(-1, 3)
 
     @functools.cached_property
     def contact_velocity(self) -> FloatArray:
         """[C + C', 3] v_c of each contact in its frame [m/s]."""
-        return self._array("contact_velocity", np.float64).reshape(-1, 3)
+        return self._array("contact_velocity").reshape(-1, 3)
 
     @functools.cached_property
     def row_impulse(self) -> FloatArray:
         """[R] γ of each constraint row [N s, N m s]."""
-        return self._array("row_impulse", np.float64)
+        return self._array("row_impulse")
 
     @functools.cached_property
     def row_velocity(self) -> FloatArray:
         """[R] v_c = J v + b of each constraint row [m/s, rad/s]."""
-        return self._array("row_velocity", np.float64)
+        return self._array("row_velocity")
 
     @functools.cached_property
     def angular_impulse(self) -> FloatArray:
@@ -182,7 +182,7 @@ class Solution:
 
         Contacts, then body contacts, with a torsional or rolling coefficient > 0.
         """
-        return self._array("angular_impulse", np.float64).reshape(-1, 3)
+        return self._array("angular_impulse").reshape(-1, 3)
 
     @functools.cached_property
     def delassus_estimate(self) -> FloatArray:
@@ -190,7 +190,7 @@ class Solution:
 
         Empty from a server that does not send it.
         """
-        return self._array("delassus_estimate", np.float64)
+        return self._array("delassus_estimate")
 
     @functools.cached_property
     def cost(self) -> float:
@@ -200,12 +200,12 @@ class Solution:
     @functools.cached_property
     def island_of_tree(self) -> IntArray:
         """[T + B] island of each tree, then of each body; -1: it has no constraint."""
-        return self._array("island_of_tree", np.int32)
+        return self._array("island_of_tree")
 
     @functools.cached_property
     def islands(self) -> Islands:
         """Status, certificate and cost of the solve of each island."""
-        return Islands(**self._values("islands"))
+        return _islands_of(self._values("islands"))
 
     @functools.cached_property
     def timings(self) -> Timings:
@@ -243,7 +243,7 @@ class Solution:
 
     # How a field is decoded when it is first read.
 
-    def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
+    def _array(self, name: str) -> NDArray[Any]:
         raise NotImplementedError
 
     def _cost(self) -> float:
@@ -265,11 +265,16 @@ _ARRAYS = {
 }
 
 
+def _islands_of(arrays: dict[str, Any]) -> Islands:
+    """Islands with arrays by name, without those that this version does not know."""
+    return Islands(**{name: arrays[name] for name in Islands.__dataclass_fields__})
+
+
 def _solution_of(values: dict[str, Any]) -> Solution:
     """A solution of the fields of another one, all of them decoded."""
     solution = Solution()
     fields = values | {name: values[name].reshape(shape) for name, shape in _ARRAYS.items()}
-    fields["islands"] = Islands(**values["islands"])
+    fields["islands"] = _islands_of(values["islands"])
     fields["timings"] = Timings(**values["timings"])
     for array in (*(fields[name] for name in _ARRAYS), *values["islands"].values()):
         array.flags.writeable = False

@@ -11,13 +11,9 @@ import os
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from sap_islands._library.declarations import struct_type
+
 _PER_BLOCK = 1024  # bells whose flags are searched as one
-
-
-class _Event(ctypes.Structure):
-    """A sap_event."""
-
-    _fields_ = (("flag", ctypes.c_void_p), ("eventfd", ctypes.c_int32))
 
 
 class Bell:
@@ -57,13 +53,14 @@ class _Block:
         self._flags = bytearray(_PER_BLOCK)
         self._memory = (ctypes.c_uint8 * _PER_BLOCK).from_buffer(self._flags)
         first = ctypes.addressof(self._memory)
-        self._events = (_Event * _PER_BLOCK)(
-            *(_Event(first + place, eventfd) for place in range(_PER_BLOCK))
+        event = struct_type("sap_event")
+        self._events = (event * _PER_BLOCK)(
+            *(event(first + place, eventfd) for place in range(_PER_BLOCK))
         )
 
     def context(self, place: int) -> int:
         """The sap_event at a place."""
-        return ctypes.addressof(self._events) + place * ctypes.sizeof(_Event)
+        return ctypes.addressof(self._events) + place * ctypes.sizeof(struct_type("sap_event"))
 
     def take_rung(self) -> Iterator[int]:
         """Places whose flags are set, which it clears."""

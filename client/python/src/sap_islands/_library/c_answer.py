@@ -5,87 +5,16 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands._library import c_solution
-from sap_islands._library.c_memory import SIZE, AnswerMemory, Array, arrays, read
-from sap_islands._library.c_solution import OUTPUTS, SolutionStruct
+from sap_islands._library.c_memory import AnswerMemory, read
 from sap_islands._library.problem_reader import problem_values
 from sap_islands.derivatives import Derivatives, Gradient, Tangent
 from sap_islands.errors import SapError
 from sap_islands.problem import Regularization
 from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
-
-_pointer = ctypes.c_void_p
-
-
-class _Tangent(ctypes.Structure):
-    _fields_ = (SIZE, *arrays(*OUTPUTS), ("cost", ctypes.c_double))
-
-
-class _Gradient(ctypes.Structure):
-    _fields_ = (
-        SIZE,
-        ("problem", _pointer),
-        ("applied_impulse", Array),
-        ("delassus_estimate", Array),
-    )
-
-
-class _Derivatives(ctypes.Structure):
-    _fields_ = (
-        SIZE,
-        ("num_gradients", ctypes.c_int64),
-        ("gradients", ctypes.POINTER(ctypes.POINTER(_Gradient))),
-        ("num_tangents", ctypes.c_int64),
-        ("tangents", ctypes.POINTER(ctypes.POINTER(_Tangent))),
-        ("kink_margin", Array),
-        ("adjoint_status", Array),
-    )
-
-
-# The limits of a sap_server_info, whose fields follow each other.
-_LIMITS: dict[str, Any] = {
-    "max_message_bytes": ctypes.c_uint64,
-    "max_solve_memory_bytes": ctypes.c_uint64,
-    "max_trees": ctypes.c_uint32,
-    "max_tree_dofs": ctypes.c_uint32,
-    "max_contacts": ctypes.c_uint32,
-    "max_rows": ctypes.c_uint32,
-    "max_row_entries": ctypes.c_uint32,
-    "max_row_pairs": ctypes.c_uint32,
-    "max_iterations": ctypes.c_uint32,
-    "max_concurrent_calls": ctypes.c_uint32,
-    "max_batch_problems": ctypes.c_uint32,
-    "max_sessions": ctypes.c_uint32,
-    "max_client_sessions": ctypes.c_uint32,
-    "max_steps_in_flight": ctypes.c_uint32,
-    "max_derivatives": ctypes.c_uint32,
-    "high_priority": ctypes.c_int32,
-    "max_solve_s": ctypes.c_double,
-    "max_client_calls_per_s": ctypes.c_double,
-    "max_client_calls": ctypes.c_uint32,
-    "max_held_bytes": ctypes.c_uint64,
-    "max_client_bytes": ctypes.c_uint64,
-    "queue_timeout_s": ctypes.c_double,
-    "read_timeout_s": ctypes.c_double,
-    "session_idle_s": ctypes.c_double,
-    "connection_age_s": ctypes.c_double,
-}
-
-
-class _Info(ctypes.Structure):
-    _fields_ = (
-        SIZE,
-        ("version", ctypes.c_char_p),
-        ("instruction_set", ctypes.c_char_p),
-        ("boot_id", ctypes.c_char_p),
-        ("processors", ctypes.c_uint32),
-        ("solver_threads", ctypes.c_uint32),
-        *_LIMITS.items(),
-    )
 
 
 class Answer(AnswerMemory):
@@ -102,15 +31,15 @@ class Answer(AnswerMemory):
         solution = self.outcome()
         if isinstance(solution, SapError):
             return solution
-        struct = read(_Derivatives, address)
-        gradients = (struct.gradients[i].contents for i in range(struct.num_gradients))
-        tangents = (struct.tangents[i].contents for i in range(struct.num_tangents))
+        struct = read("sap_derivatives", address)
+        gradients = _addresses(struct.gradients, struct.num_gradients)
+        tangents = _addresses(struct.tangents, struct.num_tangents)
         return Derivatives(
             solution,
-            tuple(self._gradient(gradient) for gradient in gradients),
-            tuple(self._tangent(tangent) for tangent in tangents),
+            tuple(self._gradient(read("sap_gradient", gradient)) for gradient in gradients),
+            tuple(self._tangent(read("sap_tangent", tangent)) for tangent in tangents),
             self.view(struct.kink_margin),
-            self.view(struct.adjoint_status, np.int32),
+            self.view(struct.adjoint_status),
         )
 
     def info(self) -> ServerInfo | SapError:
@@ -118,8 +47,12 @@ class Answer(AnswerMemory):
         address = self.library.sap_answer_info(self.handle)
         if address is None:
             return self.error()
-        info = read(_Info, address)
-        limits = {name: getattr(info, name) for name in _LIMITS}
+        info = read("sap_server_info", address)
+        limits = {
+            name: getattr(info, name)
+            for name, _ in info._fields_[1:]
+            if name not in ServerInfo.__dataclass_fields__
+        }
         limits["high_priority"] = bool(info.high_priority)
         return ServerInfo(
             version=info.version.decode(),
@@ -139,15 +72,15 @@ class Answer(AnswerMemory):
     def warm_started(self) -> bool:
         """Whether the step of a session started from the one before; False after an error."""
         address = self.library.sap_answer_solution(self.handle)
-        return address is not None and bool(read(SolutionStruct, address).warm_started)
+        return address is not None and bool(read("sap_solution", address).warm_started)
 
-    def _tangent(self, tangent: _Tangent) -> Tangent:
-        values = {name: self.view(getattr(tangent, name)) for name in OUTPUTS}
+    def _tangent(self, tangent: Any) -> Tangent:
+        values = self.arrays(tangent)
         for name in ("impulse", "contact_velocity", "angular_impulse"):
             values[name] = values[name].reshape(-1, 3)
         return Tangent(**values, cost=tangent.cost)
 
-    def _gradient(self, gradient: _Gradient) -> Gradient:
+    def _gradient(self, gradient: Any) -> Gradient:
         values = problem_values(self, gradient.problem)
         values["regularization"] = Regularization.of_values(values["regularization"])
         return Gradient(
@@ -162,10 +95,10 @@ class AnsweredSolution(Solution):
 
     def __init__(self, answer: AnswerMemory, address: int) -> None:
         self._answer = answer
-        self._struct = read(SolutionStruct, address)
+        self._struct = read("sap_solution", address)
 
-    def _array(self, name: str, scalar: type[Any]) -> NDArray[Any]:
-        return self._answer.view(getattr(self._struct, name), scalar)
+    def _array(self, name: str) -> NDArray[Any]:
+        return self._answer.view(getattr(self._struct, name))
 
     def _cost(self) -> float:
         return float(self._struct.cost)
@@ -174,3 +107,8 @@ class AnsweredSolution(Solution):
         if name == "timings":
             return c_solution.timings_of(self._struct)
         return c_solution.islands_of(self._answer, self._struct)
+
+
+def _addresses(address: int, count: int) -> Any:
+    """The pointers of a list."""
+    return (ctypes.c_void_p * count).from_address(address) if count else ()

@@ -5,25 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-_pointer, _int = ctypes.c_void_p, ctypes.c_int32
-
-
-class _Call(ctypes.Structure):
-    _fields_ = (
-        ("struct_size", ctypes.c_size_t),
-        ("deadline_s", ctypes.POINTER(ctypes.c_double)),
-        ("stop", _pointer),
-        ("servers", _int),
-        ("background", _int),
-        ("done", _pointer),
-        ("context", _pointer),
-        ("request_id", ctypes.c_char_p),
-        ("traceparent", ctypes.c_char_p),
-        ("kind", ctypes.POINTER(_int)),
-        ("reconnect_within_s", ctypes.POINTER(ctypes.c_double)),
-        ("low_latency", ctypes.POINTER(_int)),
-        ("opens_later", _int),
-    )
+from sap_islands._library.declarations import new
 
 
 class Stop:
@@ -82,24 +64,25 @@ class CallSettings:
             opens_later: Of a session: whether it is opened while it is waited for.
         """
         self._stop = stop
-        self._struct = _Call(ctypes.sizeof(_Call))
+        self._struct = new(
+            "sap_call",
+            stop=None if stop is None else stop.handle,
+            servers=servers,
+            background=background,
+            done=done,
+            context=context,
+            opens_later=opens_later,
+        )
+        self._struct.point("kind", 0)
         if timeout is not None:
-            self._struct.deadline_s.contents = ctypes.c_double(timeout)
-        self._struct.stop = None if stop is None else stop.handle
-        self._struct.servers = servers
-        self._struct.background = background
-        self._struct.done = done
-        self._struct.context = context
-        self._kind = _int(0)
-        self._struct.kind.contents = self._kind
+            self._struct.point("deadline_s", timeout)
         if reconnect_within is not None:
-            self._struct.reconnect_within_s.contents = ctypes.c_double(reconnect_within)
+            self._struct.point("reconnect_within_s", reconnect_within)
         if low_latency is not None:
-            self._struct.low_latency.contents = _int(low_latency)
-        self._struct.opens_later = opens_later
+            self._struct.point("low_latency", low_latency)
         self.address = ctypes.addressof(self._struct)
 
     @property
     def kind(self) -> int:
         """The kind of error of a call in the background that has ended."""
-        return self._kind.value
+        return int(self._struct.number("kind"))

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from sap_islands._library.declarations import declare, struct_type
 from sap_islands.errors import Unavailable
 
 ABI_VERSION = 0
@@ -19,20 +20,6 @@ ABI_VERSION = 0
 pointer_to: Callable[[Any], Any] = (ctypes.c_char * 0).from_buffer
 
 _pointer, _int, _long = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
-
-
-class Bytes(ctypes.Structure):
-    """A sap_bytes."""
-
-    _fields_ = (("data", _pointer), ("length", _long))
-
-    @classmethod
-    def of(cls, data: bytes) -> Bytes:
-        """Points at them."""
-        struct = cls(ctypes.cast(ctypes.c_char_p(data), _pointer), len(data))
-        struct.kept = data
-        return struct
-
 
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_abi_version": (_int, ()),
@@ -47,7 +34,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_answer_info": (_pointer, (_pointer,)),
     "sap_answer_problem": (_pointer, (_pointer,)),
     "sap_answer_record": (_pointer, (_pointer,)),
-    "sap_answer_bytes": (Bytes, (_pointer,)),
     "sap_answer_step_id": (ctypes.c_uint64, (_pointer,)),
     "sap_answer_await": (_int, (_pointer, _pointer)),
     "sap_stop_new": (_pointer, ()),
@@ -76,8 +62,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_differentiate_batch": (_int, (_pointer, _long, *(_pointer,) * 4)),
     "sap_format_problem": (_int, (_pointer, _int, _pointer)),
     "sap_format_solution": (_int, (_pointer, _int, _pointer)),
-    "sap_parse_problem": (_int, (Bytes, _int, _pointer)),
-    "sap_parse_solution": (_int, (Bytes, _int, _pointer)),
     "sap_save_problem": (_int, (_pointer, ctypes.c_char_p, _pointer)),
     "sap_load_problem": (_int, (ctypes.c_char_p, _pointer)),
     "sap_recording_open": (_int, (ctypes.c_char_p, _pointer, _pointer)),
@@ -97,6 +81,7 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "sap_resting_set_time_step": (_int, (_pointer, ctypes.c_double, _pointer)),
     "sap_resting_take_long_steps": (_int, (_pointer,) * 4),
     "sap_resting_take_step": (_int, (_pointer,) * 4),
+    "sap_declarations": (ctypes.c_char_p, ()),
 }
 
 
@@ -123,4 +108,9 @@ def load(path: str) -> Any:
             message = f"{path} is older than this package: it has no function {name}"
             raise Unavailable(message)
         function.restype, function.argtypes = result, arguments
+    declare(library)
+    text = struct_type("sap_bytes")
+    library.sap_answer_bytes.restype, library.sap_answer_bytes.argtypes = text, (_pointer,)
+    for name in ("sap_parse_problem", "sap_parse_solution"):
+        getattr(library, name).argtypes = (text, _int, _pointer)
     return library

@@ -11,55 +11,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sap_islands._library.declarations import array_names, struct_type
 from sap_islands.errors import SapError, error_of_code
 
-_pointer = ctypes.c_void_p
 _MAX_IDLE = 32  # answers kept for the next calls, with their memory
 
-SIZE = ("struct_size", ctypes.c_size_t)
 
-
-class Array(ctypes.Structure):
-    """An array of the library: sap_doubles and those of other numbers."""
-
-    _fields_ = (("data", _pointer), ("length", ctypes.c_int64))
-
-
-def arrays(*names: str) -> list[tuple[str, Any]]:
-    """Fields of a struct that are arrays."""
-    return [(name, Array) for name in names]
-
-
-class ErrorStruct(ctypes.Structure):
-    """A sap_error."""
-
-    _fields_ = (
-        SIZE,
-        ("kind", ctypes.c_int32),
-        ("lost_attempts", ctypes.c_int32),
-        ("message", ctypes.c_char_p),
-        ("field", ctypes.c_char_p),
-        ("index", ctypes.c_int64),
-        ("reason", ctypes.c_char_p),
-        ("retry_after_s", ctypes.c_double),
-        ("request_id", ctypes.c_char_p),
-        ("server", ctypes.c_char_p),
-    )
-
-
-def read(kind: Any, address: int) -> Any:
+def read(name: str, address: int) -> Any:
     """The struct of the library at an address; what an older library does not have is 0."""
+    struct = struct_type(name)
     size = ctypes.c_size_t.from_address(address).value
-    if size >= ctypes.sizeof(kind):
-        return kind.from_address(address)
-    struct = kind()
-    ctypes.memmove(ctypes.addressof(struct), address, size)
-    return struct
+    if size >= ctypes.sizeof(struct):
+        return struct.from_address(address)
+    copy = struct()
+    ctypes.memmove(ctypes.addressof(copy), address, size)
+    return copy
 
 
 def error_at(address: int) -> SapError:
     """The exception of a sap_error."""
-    error = read(ErrorStruct, address)
+    error = read("sap_error", address)
     message, field, reason, request_id, server = (
         text.decode(errors="replace")
         for text in (error.message, error.field, error.reason, error.request_id, error.server)
@@ -109,9 +80,9 @@ class AnswerMemory:
         else:
             self.library.sap_answer_free(handle)
 
-    def view(self, array: Array, dtype: Any = np.float64) -> NDArray[Any]:
-        """A read-only view, which keeps the answer."""
-        length = array.length
+    def view(self, array: Any) -> NDArray[Any]:
+        """A read-only view of an array as sap_doubles, which keeps the answer."""
+        length, dtype = array.length, array.dtype
         if not length:
             return _EMPTY[dtype]
         size = length * _EMPTY[dtype].itemsize
@@ -120,6 +91,11 @@ class AnswerMemory:
         result: NDArray[Any] = np.frombuffer(memory, dtype)
         result.setflags(write=False)
         return result
+
+    def arrays(self, struct: Any) -> dict[str, NDArray[Any]]:
+        """Views of the arrays of a struct by name."""
+        names = array_names(type(struct).__name__)
+        return {name: self.view(getattr(struct, name)) for name in names}
 
     def error(self) -> SapError:
         """The error of the call that this is the answer of."""

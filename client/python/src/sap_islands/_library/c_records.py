@@ -9,10 +9,10 @@ from typing import Any
 
 from sap_islands._library import c_solution
 from sap_islands._library.c_answer import Answer, AnsweredSolution
-from sap_islands._library.c_memory import SIZE, ErrorStruct, error_at, read
+from sap_islands._library.c_memory import error_at, read
 from sap_islands._library.c_requests import options_at, options_block
-from sap_islands._library.c_solution import SolutionStruct
 from sap_islands._library.c_structs import ProblemBlock
+from sap_islands._library.declarations import new
 from sap_islands._library.formats import library_of_files
 from sap_islands._library.problem_reader import problem_values
 from sap_islands.errors import InvalidArgument, SapError
@@ -20,22 +20,6 @@ from sap_islands.options import Options
 from sap_islands.problem import Problem
 from sap_islands.server_info import ServerInfo
 from sap_islands.solution import Solution
-
-_pointer = ctypes.c_void_p
-
-
-class _Record(ctypes.Structure):
-    _fields_ = (
-        SIZE,
-        ("version", ctypes.c_char_p),
-        ("instruction_set", ctypes.c_char_p),
-        ("arrival_time_ns", ctypes.c_int64),
-        ("duration_s", ctypes.c_double),
-        ("problem", _pointer),
-        ("options", _pointer),
-        ("solution", _pointer),
-        ("error", _pointer),
-    )
 
 
 @dataclass(frozen=True)
@@ -96,7 +80,7 @@ class RecordFile:
         address = self._library.sap_answer_record(answer.handle)
         if address is None:
             return None
-        record = read(_Record, address)
+        record = read("sap_record", address)
         return Recorded(
             Problem.of_values(problem_values(answer, record.problem)),
             options_at(record.options),
@@ -122,18 +106,20 @@ class RecordFile:
         Raises:
             InvalidArgument: It cannot be written.
         """
-        block, kept = ProblemBlock(), _OutcomeStructs(outcome)
+        block = ProblemBlock()
         block.fill(problem)
-        record = _Record(
-            ctypes.sizeof(_Record),
+        record = new(
+            "sap_record",
             version=info.version.encode(),
             instruction_set=info.instruction_set.encode(),
             duration_s=duration_s,
             problem=block.address,
             options=options_block(options).address,
-            solution=None if kept.solution is None else ctypes.addressof(kept.solution),
-            error=None if kept.error is None else ctypes.addressof(kept.error),
         )
+        if isinstance(outcome, Solution):
+            record.point("solution", c_solution.struct_of(outcome.fields()))
+        else:
+            record.point("error", _error_struct(outcome))
         self._finish("sap_recording_write", ctypes.addressof(record))
 
     def close(self) -> None:
@@ -160,21 +146,12 @@ class RecordFile:
         return Answer(self._library, [])
 
 
-class _OutcomeStructs:
-    """An outcome as a struct, with all that it points to."""
-
-    def __init__(self, outcome: Solution | SapError) -> None:
-        self.solution: SolutionStruct | None = None
-        self.error: Any = None
-        if isinstance(outcome, Solution):
-            self._fields = outcome.fields()
-            self.solution = c_solution.struct_of(self._fields)
-            return
-        self.error = ErrorStruct(
-            ctypes.sizeof(ErrorStruct),
-            kind=int(outcome.code),
-            message=outcome.message.encode(),
-            field=outcome.field.encode(),
-            reason=outcome.reason.encode(),
-            retry_after_s=outcome.retry_after_s or 0.0,
-        )
+def _error_struct(error: SapError) -> Any:
+    return new(
+        "sap_error",
+        kind=int(error.code),
+        message=error.message.encode(),
+        field=error.field.encode(),
+        reason=error.reason.encode(),
+        retry_after_s=error.retry_after_s or 0.0,
+    )

@@ -10,25 +10,14 @@ from numpy.typing import NDArray
 
 from sap_islands._library import c_solution
 from sap_islands._library.c_library import load
-from sap_islands._library.c_memory import SIZE, AnswerMemory, arrays, read
+from sap_islands._library.c_memory import AnswerMemory, read
 from sap_islands._library.c_structs import ProblemBlock
+from sap_islands._library.declarations import new
 from sap_islands.binaries import find_c_library
 from sap_islands.problem import Problem
 from sap_islands.solution import Solution
 
 COUNTS = ("woken_by_pair", "woken_by_input", "long_steps", "long_steps_refused")
-
-
-class _Rules(ctypes.Structure):
-    _fields_ = (SIZE, *((name, ctypes.c_double) for name in ("horizon", "tolerance", "time_step")))
-
-
-class _Moves(ctypes.Structure):
-    _fields_ = (SIZE, *arrays("body_id", "duration", "velocity"), ("resting", ctypes.c_int64))
-
-
-class _Counts(ctypes.Structure):
-    _fields_ = (SIZE, *((name, ctypes.c_int64) for name in COUNTS))
 
 
 class Moves:
@@ -41,9 +30,9 @@ class Moves:
 
     def __init__(self, answer: AnswerMemory) -> None:
         """Reads that of an answer."""
-        moves = read(_Moves, answer.library.sap_answer_moves(answer.handle))
+        moves = read("sap_body_moves", answer.library.sap_answer_moves(answer.handle))
         self.arrays = (
-            answer.view(moves.body_id, np.uint32),
+            answer.view(moves.body_id),
             answer.view(moves.duration),
             answer.view(moves.velocity).reshape(-1, 6),
         )
@@ -63,7 +52,7 @@ class Resting:
         self._library = load(find_c_library())
         self._idle: list[int] = []
         self._block = ProblemBlock()
-        rules = _Rules(ctypes.sizeof(_Rules), horizon, tolerance, time_step)
+        rules = new("sap_rest_rules", horizon=horizon, tolerance=tolerance, time_step=time_step)
         resting = ctypes.c_void_p()
         answer = AnswerMemory(self._library, self._idle)
         places = ctypes.addressof(rules), ctypes.addressof(resting)
@@ -89,7 +78,7 @@ class Resting:
 
     def counts(self) -> tuple[int, ...]:
         """The numbers of COUNTS."""
-        counts = _Counts(ctypes.sizeof(_Counts))
+        counts = new("sap_rest_counts")
         self._library.sap_resting_counts(self._handle, ctypes.addressof(counts))
         return tuple(getattr(counts, name) for name in COUNTS)
 
@@ -108,8 +97,7 @@ class Resting:
     def take(self, which: str, problem: Problem, solution: Solution) -> Moves:
         """Calls sap_resting_take_step or sap_resting_take_long_steps."""
         self._block.fill(problem)
-        fields = solution.fields()
-        struct = c_solution.struct_of(fields)
+        struct = c_solution.struct_of(solution.fields())
         return self._call(which, self._block.address, ctypes.addressof(struct))
 
     def _call(self, which: str, *arguments: Any) -> Moves:

@@ -8,8 +8,8 @@ alone are written.
 from __future__ import annotations
 
 import ctypes
+import functools
 import operator
-from collections.abc import Iterable
 from numbers import Real
 from typing import Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -21,65 +21,15 @@ from sap_islands._arrays.array_group import ArrayGroup
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
 from sap_islands._arrays.contacts import BodyContacts, Contacts, HuntCrossley
+from sap_islands._library.declarations import array_names, new, struct_type
 from sap_islands.errors import InvalidArgument
 
 WORD = 8  # bytes
 
-# In the order of the pointers in sap_problem.
 GROUPS: tuple[type[ArrayGroup], ...] = (Trees, RigidBodies, Contacts, BodyContacts, ConstraintRows)
-_WITH_LAWS = (Contacts, BodyContacts)
-_LAWS = frozenset(Contacts._fields) & frozenset(BodyContacts._fields)
-# The arrays that a pointer to another struct follows: structs grow at their ends only.
-_BEFORE_POINTERS = ("angular_jacobian", "tangent", "law")
-
-
-class StructLayout:
-    """Places in a struct, in words: it begins with its size.
-
-    Attributes:
-        arrays: First of the two words of each array.
-        pointer: Word of the pointer to another struct; 0: it has none.
-        end: Number of words.
-    """
-
-    def __init__(self, names: Iterable[str]) -> None:
-        """Lays out the arrays of these names, in the order of the struct."""
-        self.arrays: dict[str, int] = {}
-        self.pointer = 0
-        self.end = 1
-        for name in names:
-            self.arrays[name] = self.end
-            self.end += 2
-            if name in _BEFORE_POINTERS:
-                self.pointer = self.end
-                self.end += 1
-
-
-def _struct_of(kind: type[ArrayGroup]) -> StructLayout:
-    """The struct of a group, without that of its laws."""
-    shared = _LAWS if kind in _WITH_LAWS else ()
-    return StructLayout(name for name in kind._fields if name not in shared)
-
-
-STRUCTS = {kind: _struct_of(kind) for kind in (*GROUPS, HuntCrossley)}
-LAWS = StructLayout(name for name in Contacts._fields if name in _LAWS)
-# Members of sap_regularization after its size, in order; all but `rule` are pointers to numbers.
-REGULARIZATION_MEMBERS = (
-    "beta",
-    "sigma",
-    "row_beta",
-    "stiction_speed",
-    "rule",
-    "load_reference_speed",
-    "reference_time_step",
-)
-NUMBERS = tuple(name for name in REGULARIZATION_MEMBERS if name != "rule")
-# Numbers that have derivatives.
-REGULARIZATION = tuple(name for name in NUMBERS if name != "load_reference_speed")
-_RULE = 1 + REGULARIZATION_MEMBERS.index("rule")
-_REGULARIZATION_WORDS = 1 + len(REGULARIZATION_MEMBERS)
-_NUMBER_PLACES = tuple(1 + REGULARIZATION_MEMBERS.index(name) for name in NUMBERS)
-_PROBLEM_WORDS = 8
+LAWS, PARAMETERS = "sap_contact_laws", "sap_hunt_crossley"
+# The pointers from the struct of a group with contacts to that of its laws and so on.
+_POINTERS = ("laws", "hunt_crossley")
 _MAX_REMEMBERED = 4096  # cached sets of array shapes per group
 _BYTE = np.dtype(np.uint8)  # of enumerations, which are int32 in the structs
 
@@ -122,28 +72,38 @@ class _Last(NamedTuple):
     written: _Shapes
 
 
-class _Group:
-    """Writes the structs of one group: its own, and those of its laws if it has contacts."""
+def structs_of(group: type[ArrayGroup]) -> tuple[str, ...]:
+    """The structs of a group: its own, and if it has contacts those of their laws."""
+    own = f"sap_{group.FIELD}"
+    return (own, LAWS, PARAMETERS) if group in (Contacts, BodyContacts) else (own,)
 
-    def __init__(self, kind: type[ArrayGroup], start: int) -> None:
+
+def _word_of(struct: Any, member: str) -> int:
+    return int(getattr(struct, member).offset) // WORD
+
+
+class _Group:
+    """Writes the structs of one group."""
+
+    def __init__(self, group: type[ArrayGroup], start: int) -> None:
         """Lays out the structs from word `start` on."""
-        self.kind = kind
+        self.kind = group
         self.start = start
-        self.structs = [(start, STRUCTS[kind])]
-        for struct in (LAWS, STRUCTS[HuntCrossley]) if kind in _WITH_LAWS else ():
-            first, before = self.structs[-1]
-            self.structs.append((first + before.end, struct))
-        first, last = self.structs[-1]
-        self.end = first + last.end
-        names = [name for _, struct in self.structs for name in struct.arrays]
-        self._extra = [name for name in names if name not in kind._fields]
-        self._slots = [
-            first + word for first, struct in self.structs for word in struct.arrays.values()
-        ]
-        fields = [(kind._fields | HuntCrossley._fields)[name] for name in names]
+        self.pointer = _word_of(struct_type("sap_problem"), group.FIELD)
+        self.structs: list[tuple[int, Any]] = []
+        words = {}
+        for struct in structs_of(group):
+            for name in array_names(struct):
+                words[name] = start + _word_of(struct_type(struct), name)
+            self.structs.append((start, struct_type(struct)))
+            start += ctypes.sizeof(struct_type(struct)) // WORD
+        self.end = start
+        self.slots = list(words.values())
+        self._extra = [name for name in words if name not in group._fields]
+        fields = [(group._fields | HuntCrossley._fields)[name] for name in words]
         self._columns = [field.columns if field.repeats else 1 for field in fields]
         self._enumerations = [i for i, field in enumerate(fields) if field.dtype == _BYTE]
-        self._arrays_of = operator.itemgetter(*(name for name in names if name in kind._fields))
+        self._arrays_of = operator.itemgetter(*(name for name in words if name in group._fields))
         self._shapes: dict[tuple[int | None, tuple[tuple[int, ...], ...]], _Shapes] = {}
 
     def arrays(self, group: Any) -> tuple[NDArray[Any], ...]:
@@ -179,22 +139,25 @@ class _Group:
                 repeat = length // array.size
             if length:
                 as_it_is = not repeat and index not in self._enumerations
-                present.append((index, self._slots[index], length, repeat, as_it_is))
+                present.append((index, self.slots[index], length, repeat, as_it_is))
         return _Shapes(present)
 
 
-def _lay_out() -> tuple[list[_Group], int]:
-    groups = []
-    start = _PROBLEM_WORDS
-    for kind in GROUPS:
-        groups.append(_Group(kind, start))
+class _Layout(NamedTuple):
+    """Where the structs of a problem are in a block, and its number of words."""
+
+    groups: list[_Group]
+    words: int
+
+
+@functools.cache
+def _layout() -> _Layout:
+    groups: list[_Group] = []
+    start = ctypes.sizeof(struct_type("sap_problem")) // WORD
+    for group in GROUPS:
+        groups.append(_Group(group, start))
         start = groups[-1].end
-    return groups, start
-
-
-_GROUPS, _REGULARIZATION_START = _lay_out()
-_NUMBERS_START = _REGULARIZATION_START + _REGULARIZATION_WORDS
-_NUM_WORDS = _NUMBERS_START + _REGULARIZATION_WORDS
+    return _Layout(groups, start)
 
 
 class ProblemBlock:
@@ -205,22 +168,21 @@ class ProblemBlock:
     """
 
     def __init__(self) -> None:
-        self._memory = (ctypes.c_int64 * _NUM_WORDS)()
+        self._groups, words = _layout()
+        self._memory = (ctypes.c_int64 * words)()
         self.address = ctypes.addressof(self._memory)
         self._words: Words = memoryview(self._memory).cast("B").cast("q")
-        self._doubles: Words = memoryview(self._memory).cast("B").cast("d")
-        self._last: list[_Last | None] = [None] * len(_GROUPS)
+        self._problem = struct_type("sap_problem").from_buffer(self._memory)
+        self._problem.struct_size = ctypes.sizeof(self._problem)
+        self._last: list[_Last | None] = [None] * len(self._groups)
         self._kept: list[Any] = []
-        words = self._words
-        words[0] = _PROBLEM_WORDS * WORD
-        for group in _GROUPS:
-            for place, (start, struct) in enumerate(group.structs):
-                words[start] = struct.end * WORD
-                if struct.pointer:
-                    target, _ = group.structs[place + 1]
-                    words[start + struct.pointer] = self.address + target * WORD
-        words[_REGULARIZATION_START] = _REGULARIZATION_WORDS * WORD
-        self._numbers: tuple[Any, ...] = ()
+        for group in self._groups:
+            for start, struct in group.structs:
+                self._words[start] = ctypes.sizeof(struct)
+            links = zip(group.structs, _POINTERS, group.structs[1:], strict=False)
+            for (start, struct), pointer, (target, _) in links:
+                self._words[start + _word_of(struct, pointer)] = self.address + target * WORD
+        self._numbers: dict[str, Any] = {}
 
     def fill(self, problem: AnyProblem, direction_of: AnyProblem | None = None) -> None:
         """Points at the arrays of a problem, and keeps them until `release` or the next call.
@@ -242,15 +204,15 @@ class ProblemBlock:
     def _fill(self, problem: AnyProblem, direction_of: AnyProblem | None) -> None:
         words = self._words
         values = problem.__dict__
-        self._doubles[1] = problem.time_step
+        self._problem.time_step = problem.time_step
         self._kept.clear()
-        for number, layout in enumerate(_GROUPS):
+        for number, layout in enumerate(self._groups):
             name = layout.kind.FIELD
             group = values[name]
             if HAS_ARRAYS not in group.__dict__:
-                words[2 + number] = 0
+                words[layout.pointer] = 0
                 continue
-            words[2 + number] = self.address + layout.start * WORD
+            words[layout.pointer] = self.address + layout.start * WORD
             count = None if direction_of is None else getattr(direction_of, name).count
             arrays = layout.arrays(group)
             self._kept.append(arrays)
@@ -298,47 +260,32 @@ class ProblemBlock:
         return array
 
     def _clear(self, layout: _Group) -> None:
-        for start, struct in layout.structs:
-            for word in struct.arrays.values():
-                self._words[start + word] = self._words[start + word + 1] = 0
+        for word in layout.slots:
+            self._words[word] = self._words[word + 1] = 0
 
     def _fill_regularization(self, given: Any) -> None:
-        numbers = (
-            given.beta,
-            given.sigma,
-            given.row_beta,
-            given.stiction_speed,
-            given.load_reference_speed,
-            given.reference_time_step,
-            given.rule,
-        )
+        numbers = dict(vars(given))
         if numbers == self._numbers:
             return
-        self._numbers = numbers
-        words = self._words
-        words[7] = self.address + _REGULARIZATION_START * WORD
-        for place, value in zip(_NUMBER_PLACES, numbers[:-1], strict=True):
-            word = _NUMBERS_START + place
-            words[_REGULARIZATION_START + place] = (
-                0 if value is None else self.address + word * WORD
-            )
-            if value is not None:
-                self._doubles[word] = value
-        words[_REGULARIZATION_START + _RULE] = int(given.rule)
+        struct = new("sap_regularization", rule=int(numbers["rule"]))
+        for name, value in numbers.items():
+            if name != "rule" and value is not None:
+                struct.point(name, value)
+        self._numbers, self._regularization = numbers, struct
+        self._problem.regularization = ctypes.addressof(struct)
 
 
 def _check_types(problem: Any) -> None:
     """Raises InvalidArgument that names the first part of a problem with the wrong type, if any."""
 
-    def check(path: str, value: Any, kind: Any, wanted: str) -> None:
-        if not isinstance(value, kind):
+    def check(path: str, value: Any, wanted_type: Any, wanted: str) -> None:
+        if not isinstance(value, wanted_type):
             message = f"{path} has type {type(value).__name__}; {wanted} is needed"
             raise InvalidArgument(message, path)
 
     check("problem", problem, AnyProblem, "Problem")
     check("time_step", problem.time_step, Real, "a number")
-    for kind in GROUPS:
-        check(kind.FIELD, getattr(problem, kind.FIELD), kind, kind.__name__)
-    for name in REGULARIZATION_MEMBERS:
-        value = getattr(problem.regularization, name)
+    for group in GROUPS:
+        check(group.FIELD, getattr(problem, group.FIELD), group, group.__name__)
+    for name, value in vars(problem.regularization).items():
         check(f"regularization.{name}", value, (Real, type(None)), "a number")

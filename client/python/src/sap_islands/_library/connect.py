@@ -76,8 +76,8 @@ def embedded_client(threads: int | None) -> NativeClient:
     if threads is not None and threads not in range(1, _MAX_THREADS + 1):
         message = f"threads is {threads!r}; it must be an integer in [1, {_MAX_THREADS}]"
         raise InvalidArgument(message, "threads")
-    settings = ConnectSettings(threads=int(threads or 0))
-    return NativeClient(load(find_c_library()), EMBEDDED, settings)
+    library = load(find_c_library())
+    return NativeClient(library, EMBEDDED, ConnectSettings(threads=int(threads or 0)))
 
 
 def remote_client(
@@ -98,13 +98,14 @@ def remote_client(
         InvalidArgument: An argument is malformed.
         Unavailable: The library was not found, or a name in a list is unknown.
     """
+    seconds, library = check_reconnect_within(reconnect_within), load(find_client_library())
     settings = ConnectSettings(
         connect_timeout_s=0.0,
-        reconnect_within_s=check_reconnect_within(reconnect_within),
+        reconnect_within_s=seconds,
         allow_mixed_servers=allow_mixed_servers,
         **others,
     )
-    return NativeClient(load(find_client_library()), address, settings)
+    return NativeClient(library, address, settings)
 
 
 def _credentials(tls: Tls | bool, token: str | None) -> dict[str, int | bytes | None]:

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sap_islands._library import c_solution
-from sap_islands._library.c_library import Bytes, load
+from sap_islands._library.c_library import load
 from sap_islands._library.c_memory import AnswerMemory
 from sap_islands._library.c_structs import AnyProblem, ProblemBlock
+from sap_islands._library.declarations import struct_type
 from sap_islands._library.problem_reader import problem_values
 from sap_islands.binaries import find_client_library
 
@@ -45,9 +46,7 @@ def problem_from_bytes(data: bytes, form: Format = Format.BINARY) -> dict[str, A
     Raises:
         InvalidArgument: It is malformed.
     """
-    answer = _called(
-        lambda library, handle: library.sap_parse_problem(Bytes.of(data), form, handle)
-    )
+    answer = _called(lambda library, handle: library.sap_parse_problem(_given(data), form, handle))
     return _problem(answer)
 
 
@@ -84,9 +83,14 @@ def solution_from_bytes(data: bytes) -> dict[str, Any]:
         InvalidArgument: It is malformed.
     """
     answer = _called(
-        lambda lib, handle: lib.sap_parse_solution(Bytes.of(data), Format.BINARY, handle)
+        lambda lib, handle: lib.sap_parse_solution(_given(data), Format.BINARY, handle)
     )
     return c_solution.values_at(answer, answer.library.sap_answer_solution(answer.handle))
+
+
+def _given(data: bytes) -> Any:
+    """The sap_bytes of data that are kept by the caller."""
+    return struct_type("sap_bytes")(ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p), len(data))
 
 
 def _problem(answer: AnswerMemory) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pydrake.systems.framework import Context
 from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray, IntArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import POINT_COLUMNS, load_native_calls
+from sap_islands.drake.native_calls import columns_of, load_native_calls
 
 _CENTER = np.full(3, 1 / 3)  # barycentric coordinates of the center of a triangle
 _Number = Callable[[list[GeometryId]], IndexArray]  # Layout.number_geometries of one plant
@@ -67,7 +67,7 @@ def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Poin
 
 
 def _empty_points(count: int) -> Points:
-    return Points(np.empty((count, POINT_COLUMNS)), np.empty((count, 2), np.int32))
+    return Points(np.empty((count, columns_of("sap_drake_point"))), np.empty((count, 2), np.int32))
 
 
 def _add(loop: Any, layout: Layout, count: int, read: tuple[Any, ...], points: Points) -> int:

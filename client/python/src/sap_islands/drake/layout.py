@@ -10,7 +10,7 @@ import math
 import weakref
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from pydrake.geometry import GeometryId, SceneGraphInspector
@@ -24,8 +24,9 @@ from pydrake.multibody.tree import (
 )
 from pydrake.systems.framework import Context
 
+from sap_islands._library.declarations import struct_type
 from sap_islands.arrays import FloatArray, IndexArray, IntArray, UIntArray
-from sap_islands.drake.native_calls import MATERIAL_COLUMNS, Plant
+from sap_islands.drake.native_calls import columns_of
 
 _DEFAULT_RELAXATION_TIME_S = 0.1  # of a geometry without a value, as in Drake
 _FREE_JOINTS = ("quaternion_floating", "rpy_floating")
@@ -113,11 +114,12 @@ class Layout:
     default_stiffness: float
     default_dissipation: float
     number_of: dict[int, int] = field(default_factory=dict)
-    materials: FloatArray = field(default_factory=lambda: np.empty((0, MATERIAL_COLUMNS)))
-    as_struct: Plant = field(init=False)
+    materials: FloatArray = field(init=False)
+    as_struct: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        self.as_struct = Plant(
+        self.materials = np.empty((0, columns_of("sap_drake_material")))
+        self.as_struct = struct_type("sap_drake_plant")(
             time_step=self.time_step,
             trees=len(self.dofs),
             velocities=len(self.problem_index),

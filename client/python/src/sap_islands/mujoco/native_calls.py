@@ -10,84 +10,12 @@ import mujoco
 import numpy as np
 
 from sap_islands._library.c_library import load, pointer_to
+from sap_islands._library.declarations import struct_type
 from sap_islands.arrays import FloatArray, IntArray, UIntArray
 from sap_islands.binaries import find_c_library
-from sap_islands.errors import Unavailable
 from sap_islands.mujoco.fields import FieldTable, make_field_table
 
 _LAW_SAP, _SPARSE = 1, 2
-
-
-class Layout(ctypes.Structure):
-    """Mirrors `sap_mujoco_layout`."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_int64)
-        for name in (
-            "rows",
-            "simulator_rows",
-            "non_zeros",
-            "contacts",
-            "turning",
-            "two_frictions",
-            "doubles",
-            "unsigned_integers",
-            "integers",
-            "part_trees",
-            "tree_count",
-            "couplings",
-            "v_star",
-            "guess",
-            "laws",
-            "row_capacity",
-            "coefficient",
-            "jacobian",
-            "angular",
-            "scalars",
-            "rolling",
-            "target",
-            "target_angular",
-            "servos",
-            "velocities",
-            "coupling",
-            "parts",
-            "sizes",
-            "row",
-            "contact",
-            "trees",
-            "joint",
-            "coupled",
-        )
-    )
-
-
-class Velocities(ctypes.Structure):
-    """Mirrors `sap_mujoco_velocities`."""
-
-    _fields_ = (
-        ("recorded", ctypes.c_void_p),
-        ("exact", ctypes.c_void_p),
-        ("v_free", ctypes.c_void_p),
-        ("solution", ctypes.c_void_p),
-        ("island_of_tree", ctypes.c_void_p),
-        ("gap", ctypes.c_void_p),
-        ("islands", ctypes.c_int64),
-        ("slow", ctypes.c_double),
-        ("sleeps", ctypes.c_int32),
-    )
-
-
-class NativeComparison(ctypes.Structure):
-    """Mirrors `sap_mujoco_comparison`."""
-
-    _fields_ = (
-        ("error", ctypes.c_double),
-        ("bound", ctypes.c_double),
-        ("scale", ctypes.c_double),
-        ("island_error", ctypes.c_double),
-        ("worst_tree", ctypes.c_int64),
-        ("asleep", ctypes.c_int64),
-    )
 
 
 class Buffers(NamedTuple):
@@ -100,7 +28,7 @@ class Buffers(NamedTuple):
         integers: Indices.
     """
 
-    layout: Layout
+    layout: Any
     doubles: FloatArray
     unsigned: UIntArray
     integers: IntArray
@@ -127,16 +55,11 @@ def load_native_calls() -> NativeCalls:
     """The calls.
 
     Raises:
-        Unavailable: There is no C library, or it is of another version than this package.
+        Unavailable: There is no C library, or it is older than this package.
         ImportError: It does not know the structs of the installed MuJoCo.
     """
-    path = find_c_library()
-    library = load(path)
-    if not hasattr(library, "sap_mujoco_layout_size") or (
-        library.sap_mujoco_layout_size() != ctypes.sizeof(Layout)
-    ):
-        raise Unavailable(f"{path} is of another version than this package: build it again")
-    pointer, layout = ctypes.c_void_p, ctypes.POINTER(Layout)
+    library = load(find_c_library())
+    pointer, layout = ctypes.c_void_p, ctypes.POINTER(struct_type("sap_mujoco_layout"))
     state = (pointer, pointer, pointer, ctypes.c_int32)
     arguments = {
         "measure": (*state, layout),
@@ -145,9 +68,9 @@ def load_native_calls() -> NativeCalls:
         "store_island_arrays": state,
         "compare": (
             *state[:3],
-            ctypes.POINTER(Velocities),
+            ctypes.POINTER(struct_type("sap_mujoco_velocities")),
             pointer,
-            ctypes.POINTER(NativeComparison),
+            ctypes.POINTER(struct_type("sap_mujoco_comparison")),
         ),
     }
     functions = {}
@@ -160,7 +83,7 @@ def load_native_calls() -> NativeCalls:
 
 def fill_buffers(model: mujoco.MjModel, data: mujoco.MjData, as_sap: bool, sigma: float) -> Buffers:
     """All arrays of the problem of a state; `sigma` is the slip parameter of rows, or 0."""
-    calls, layout = load_native_calls(), Layout()
+    calls, layout = load_native_calls(), struct_type("sap_mujoco_layout")()
     state = calls.state(model, data, as_sap)
     calls.measure(*state, layout)
     doubles = np.empty(layout.doubles)

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands._library.c_library import load
+from sap_islands._library.declarations import struct_type
 from sap_islands.arrays import FloatArray
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
@@ -54,58 +55,6 @@ class Advanced(NamedTuple):
     islands: int
     unsolved: int
     iterations: int
-
-
-class _Settings(ctypes.Structure):
-    """Mirrors `sap_mujoco_settings`."""
-
-    _fields_ = (
-        ("law", ctypes.c_int32),
-        ("refuses_unsolved", ctypes.c_int32),
-        ("relative_tolerance", ctypes.c_double),
-        ("max_iterations", ctypes.c_int32),
-    )
-
-
-class _Outcome(ctypes.Structure):
-    """Mirrors `sap_mujoco_outcome`."""
-
-    _fields_ = (
-        ("islands", ctypes.c_int64),
-        ("unsolved", ctypes.c_int64),
-        ("iterations", ctypes.c_int64),
-        ("bound", ctypes.c_double),
-        ("code", ctypes.c_int32),
-        ("message", ctypes.c_char * 256),
-        ("warnings", ctypes.c_int32),
-        ("environment", ctypes.c_int64),
-        ("step", ctypes.c_int64),
-    )
-
-
-class _RolloutArrays(ctypes.Structure):
-    """Mirrors `sap_mujoco_rollout_arrays`."""
-
-    _fields_ = (
-        ("environments", ctypes.c_int64),
-        ("steps", ctypes.c_int64),
-        ("model", _POINTER),
-        ("data", _POINTER),
-        ("initial_state", _POINTER),
-        ("control", _POINTER),
-        ("control_size", ctypes.c_int64),
-        ("control_kind", ctypes.c_int32),
-        ("state_kind", ctypes.c_int32),
-        ("state", _POINTER),
-        ("state_size", ctypes.c_int64),
-        ("sensordata", _POINTER),
-        ("threads", ctypes.c_int32),
-        ("stop", _POINTER),
-        ("taken", _POINTER),
-        ("warned_in", _POINTER),
-        ("outcomes", _POINTER),
-        ("certificates", _POINTER),
-    )
 
 
 class NativeSteps(NamedTuple):
@@ -145,7 +94,7 @@ def advance(
     refuse_unsupported(model)
     refuse_data_of_another(model, data)
     warn_of_differences(model)
-    functions, outcome = load_native_steps(), _Outcome()
+    functions, outcome = load_native_steps(), _outcome()
     arguments = functions.solver, model._address, data._address, settings, outcome
     _raise(call_native(functions.step, *arguments), outcome)
     if outcome.unsolved:
@@ -183,7 +132,7 @@ def advance_discretely(model: mujoco.MjModel, data: mujoco.MjData) -> None:
 
 def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
     """A stage of the integrator `discrete`: `client/mujoco/discrete_stages.h`."""
-    functions, outcome = load_native_steps(), _Outcome()
+    functions, outcome = load_native_steps(), _outcome()
     stage = functions.stages[name]
     arguments = functions.solver, model._address, data._address, outcome
     _raise(call_native(stage, *arguments), outcome)
@@ -282,12 +231,12 @@ class _Rollout:
         self._addresses = np.array([each._address for each in models], np.uintp)
         self._steps = steps
         self._stop = ctypes.c_int32(0)
-        self.outcomes = (_Outcome * len(models))()
+        self.outcomes = (struct_type("sap_mujoco_outcome") * len(models))()
 
     def stop(self) -> None:
         self._stop.value = 1
 
-    def run(self, settings: _Settings, threads: int) -> tuple[int, _Outcome]:
+    def run(self, settings: Any, threads: int) -> tuple[int, Any]:
         """Steps them; returns the code and the outcome of the C library."""
         count = len(self._models)
         if not has_callbacks():
@@ -299,7 +248,7 @@ class _Rollout:
             running = [pool.submit(self._run_one, i, settings) for i in range(count)]
         return self._sum([each.result() for each in running])
 
-    def _run_one(self, i: int, settings: _Settings) -> tuple[int, _Outcome]:
+    def _run_one(self, i: int, settings: Any) -> tuple[int, Any]:
         try:
             data = self._data_of(i)
             arrays = self._arrays(slice(i, i + 1))
@@ -312,15 +261,14 @@ class _Rollout:
         outcome.environment = i
         return code, outcome
 
-    def _run(
-        self, part: slice, arrays: _RolloutArrays, threads: int, settings: _Settings
-    ) -> tuple[int, _Outcome]:
+    def _run(self, part: slice, arrays: Any, threads: int, settings: Any) -> tuple[int, Any]:
         arrays.environments, arrays.steps = part.stop - part.start, self._steps
         arrays.model = self._addresses[part].ctypes.data
         arrays.stop = ctypes.addressof(self._stop)
-        arrays.outcomes = ctypes.addressof(self.outcomes) + part.start * ctypes.sizeof(_Outcome)
+        size = ctypes.sizeof(struct_type("sap_mujoco_outcome"))
+        arrays.outcomes = ctypes.addressof(self.outcomes) + part.start * size
         arrays.state_kind, arrays.threads = _STATE, threads
-        functions, outcome = load_native_steps(), _Outcome()
+        functions, outcome = load_native_steps(), _outcome()
         code = call_native(functions.rollout, functions.solver, arrays, settings, outcome)
         return code, outcome
 
@@ -328,17 +276,17 @@ class _Rollout:
         """The state of an environment, which callbacks know, as it begins."""
         raise NotImplementedError
 
-    def _arrays(self, part: slice) -> _RolloutArrays:
+    def _arrays(self, part: slice) -> Any:
         """The arrays of some environments that not every rollout has."""
         raise NotImplementedError
 
     @staticmethod
-    def _sum(outcomes: Sequence[tuple[int, _Outcome]]) -> tuple[int, _Outcome]:
+    def _sum(outcomes: Sequence[tuple[int, Any]]) -> tuple[int, Any]:
         """The first error that is not that of a rollout which was stopped, or the sums."""
         found = next((each for each in outcomes if each[0] not in (0, _CANCELLED)), None)
         if found is not None:
             return found
-        total = _Outcome()
+        total = _outcome()
         for _, outcome in outcomes:
             total.islands += outcome.islands
             total.unsolved += outcome.unsolved
@@ -357,8 +305,8 @@ class _OneStep(_Rollout):
     def _data_of(self, i: int) -> mujoco.MjData:
         return self._data[i]
 
-    def _arrays(self, part: slice) -> _RolloutArrays:
-        return _RolloutArrays(data=self._data_addresses[part].ctypes.data)
+    def _arrays(self, part: slice) -> Any:
+        return struct_type("sap_mujoco_rollout_arrays")(data=self._data_addresses[part].ctypes.data)
 
 
 class _Trajectories(_Rollout):
@@ -371,9 +319,9 @@ class _Trajectories(_Rollout):
     def _data_of(self, i: int) -> mujoco.MjData:
         return begin(self._models[i], self._given.initial_state[i])
 
-    def _arrays(self, part: slice) -> _RolloutArrays:
+    def _arrays(self, part: slice) -> Any:
         given = self._given
-        arrays = _RolloutArrays(
+        arrays = struct_type("sap_mujoco_rollout_arrays")(
             initial_state=given.initial_state[part].ctypes.data,
             control_kind=given.control_spec,
             state=given.state[part].ctypes.data,
@@ -389,7 +337,7 @@ class _Trajectories(_Rollout):
 
 
 @functools.lru_cache(maxsize=64)
-def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> _Settings:
+def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> Any:
     check_on_unsolved(on_unsolved)
     if law not in _LAWS:
         raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
@@ -397,15 +345,24 @@ def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> _Se
     if options is not None and options != Options(relative_tolerance=tolerance):
         message = "a step in one call takes no option but relative_tolerance"
         raise InvalidArgument(message, "options")
-    return _Settings(_LAWS[law], on_unsolved == "raise", tolerance or 0.0, 0)
+    load_native_steps()
+    return struct_type("sap_mujoco_settings")(
+        law=_LAWS[law],
+        refuses_unsolved=on_unsolved == "raise",
+        relative_tolerance=tolerance or 0.0,
+    )
 
 
-def _raise(code: int, outcome: _Outcome) -> None:
+def _outcome() -> Any:
+    return struct_type("sap_mujoco_outcome")()
+
+
+def _raise(code: int, outcome: Any) -> None:
     if code:
         raise error_of_code(code, outcome.message.decode(errors="replace"))
 
 
-def _error_of(code: int, outcome: _Outcome, where: str) -> SapError:
+def _error_of(code: int, outcome: Any, where: str) -> SapError:
     """The error of a rollout, with the environment that it is of."""
     message = f"{where}: {outcome.message.decode(errors='replace')}"
     if code == StatusCode.FAILED_PRECONDITION and outcome.unsolved:
@@ -413,7 +370,7 @@ def _error_of(code: int, outcome: _Outcome, where: str) -> SapError:
     return error_of_code(code, message)
 
 
-def _report(outcome: _Outcome, on_unsolved: OnUnsolved) -> None:
+def _report(outcome: Any, on_unsolved: OnUnsolved) -> None:
     message = f"{outcome.unsolved} of {outcome.islands} islands were not solved"
     if on_unsolved == "raise":
         raise Unsolved(message)
@@ -427,7 +384,8 @@ def load_native_steps() -> NativeSteps:
     library = load(find_c_library())
     fields = load_native_calls().fields.address
     (path,) = Path(mujoco.__file__).parent.glob("libmujoco.so*")
-    settings, outcome = ctypes.POINTER(_Settings), ctypes.POINTER(_Outcome)
+    settings = ctypes.POINTER(struct_type("sap_mujoco_settings"))
+    outcome = ctypes.POINTER(struct_type("sap_mujoco_outcome"))
     library.sap_mujoco_open.argtypes = (ctypes.c_char_p, _POINTER, _POINTER, outcome)
     library.sap_mujoco_step.argtypes = (*(_POINTER,) * 3, settings, outcome)
     stages = {}
@@ -441,11 +399,11 @@ def load_native_steps() -> NativeSteps:
         stages[name].argtypes = (*(_POINTER,) * 3, outcome)
     library.sap_mujoco_rollout.argtypes = (
         _POINTER,
-        ctypes.POINTER(_RolloutArrays),
+        ctypes.POINTER(struct_type("sap_mujoco_rollout_arrays")),
         settings,
         outcome,
     )
-    solver, opened = _POINTER(), _Outcome()
+    solver, opened = _POINTER(), _outcome()
     _raise(
         library.sap_mujoco_open(str(path).encode(), fields, ctypes.byref(solver), opened), opened
     )

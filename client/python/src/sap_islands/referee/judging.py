@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, get_type_hints
+from typing import Any, NamedTuple, get_type_hints
 
 import mujoco
 import numpy as np
 
+from sap_islands._library.declarations import struct_type
 from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, value_of
 from sap_islands.mujoco.assembly import BuiltProblem
-from sap_islands.mujoco.native_calls import NativeComparison, Velocities, load_native_calls
+from sap_islands.mujoco.native_calls import load_native_calls
 from sap_islands.options import Options
 from sap_islands.referee.contacts import lost_contacts, pair_keys
 from sap_islands.referee.exact_steps import ExactSteps
@@ -64,7 +65,7 @@ class Judgment(NamedTuple):
 
 # Judgments as the elements of an array, and as `sap_mujoco_judgment`.
 JUDGMENTS = np.dtype(
-    [(name, "i8" if kind is int else "f8") for name, kind in get_type_hints(Judgment).items()]
+    [(name, "i8" if hint is int else "f8") for name, hint in get_type_hints(Judgment).items()]
 )
 
 
@@ -75,13 +76,13 @@ class Comparison(NamedTuple):
         exact: [nv] the velocity after the exact step.
         tree_error: [ntree] |v - v*|_M of each tree.
         island_of_tree: [ntree] island of each tree; -1: it has no constraint.
-        found: Errors and scale: see `client/mujoco/adapter.h`.
+        found: The `sap_mujoco_comparison` of `client/mujoco/adapter.h`.
     """
 
     exact: FloatArray
     tree_error: FloatArray
     island_of_tree: IntArray
-    found: NativeComparison
+    found: Any
 
     def worst_trees(self) -> list[int]:
         """The trees of the island with the largest error."""
@@ -166,18 +167,18 @@ def compare(
     dofs, island = built.problem.trees.dofs, solution.island_of_tree
     if not len(island):  # a problem without constraints
         island = np.full(len(dofs), -1, np.int32)
-    found, tree_error = NativeComparison(), np.empty(model.ntree)
+    found, tree_error = struct_type("sap_mujoco_comparison")(), np.empty(model.ntree)
     gap = np.ascontiguousarray(solution.islands.optimality_gap_bound)
-    velocities = Velocities(
-        state.next_qvel.ctypes.data,
-        exact.ctypes.data,
-        built.dynamics.v_star.ctypes.data,
-        solution.velocity.ctypes.data,
-        island.ctypes.data,
-        gap.ctypes.data,
-        len(gap),
-        steps.slow,
-        steps.sleeps,
+    velocities = struct_type("sap_mujoco_velocities")(
+        recorded=state.next_qvel.ctypes.data,
+        exact=exact.ctypes.data,
+        v_free=built.dynamics.v_star.ctypes.data,
+        solution=solution.velocity.ctypes.data,
+        island_of_tree=island.ctypes.data,
+        gap=gap.ctypes.data,
+        islands=len(gap),
+        slow=steps.slow,
+        sleeps=steps.sleeps,
     )
     address = calls.fields.address
     calls.compare(address, model._address, data._address, velocities, tree_error.ctypes.data, found)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sap_islands._library.c_library import load
+from sap_islands._library.declarations import struct_type
 from sap_islands.binaries import find_c_library
 from sap_islands.errors import SapError, error_of_code
 from sap_islands.mujoco.callbacks import call_native, has_callbacks
@@ -22,29 +23,6 @@ from sap_islands.referee.runs import Rows
 _POINTER = ctypes.c_void_p
 _ALL = int(mujoco.mjtState.mjSTATE_INTEGRATION)
 _ARRAYS = {"plugin": "plugin_state"}
-
-
-class _Recording(ctypes.Structure):
-    """Mirrors `sap_mujoco_recording`."""
-
-    _fields_ = (
-        ("states", ctypes.c_int64),
-        ("state", _POINTER),
-        ("state_size", ctypes.c_int64),
-        ("state_kind", ctypes.c_int32),
-        ("sleeps", ctypes.c_int32),
-        ("slow", ctypes.c_double),
-        ("next_qvel", _POINTER),
-        ("contacts", _POINTER),
-        ("first_contact", _POINTER),
-        ("touching", ctypes.c_double),
-    )
-
-
-class _Refusal(ctypes.Structure):
-    """Mirrors `sap_mujoco_refusal`."""
-
-    _fields_ = (("state", ctypes.c_int64), ("message", ctypes.c_char * 256))
 
 
 class Refused(Exception):
@@ -77,9 +55,9 @@ class NativeJudge:
             _POINTER,
             _POINTER,
             ctypes.c_int32,
-            ctypes.POINTER(_Recording),
+            ctypes.POINTER(struct_type("sap_mujoco_recording")),
             _POINTER,
-            ctypes.POINTER(_Refusal),
+            ctypes.POINTER(struct_type("sap_mujoco_refusal")),
         )
 
     def judge(self, rows: Rows) -> NDArray[Any]:
@@ -94,7 +72,7 @@ class NativeJudge:
             if name in self._columns:
                 state[:, self._columns[name]] = values.reshape(count, -1)
         next_qvel = np.array(rows.arrays["next_qvel"], np.float64, order="C")
-        recording = _Recording(
+        recording = struct_type("sap_mujoco_recording")(
             states=count,
             state=state.ctypes.data,
             state_size=state.shape[1],
@@ -108,7 +86,7 @@ class NativeJudge:
             contacts = make_contacts(rows.contacts)
             recording.contacts = contacts.ctypes.data
             recording.first_contact = rows.first_contact.ctypes.data
-        judgments, refusal = np.empty(count, JUDGMENTS), _Refusal()
+        judgments, refusal = np.empty(count, JUDGMENTS), struct_type("sap_mujoco_refusal")()
         data = (_POINTER * len(self._data))(*(each._address for each in self._data))
         # The exception of a callback is lost on threads of the C library.
         threads = 1 if has_callbacks() else len(self._data)
