@@ -84,9 +84,7 @@ tl::expected<Judgement, Error> ReplaySolution(const v1::RecordedSolve& record, B
       }
       return OutcomeDiffers(solved.error().message, "a solution");
     }
-    v1::ContactSolution solution;
-    ToMessage(*solved, &solution);
-    comparison.AddRun(std::move(solution));
+    comparison.AddRun(*solved);
   }
   return Differs(comparison.FirstDifference());
 }

@@ -8,11 +8,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "client/cpp/solution.h"
 #include "sap/v1/recording.pb.h"
-#include "sap/v1/solution.pb.h"
-#include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {
 
@@ -21,8 +21,8 @@ class ReplayComparison {
   // The record must have a solution and outlive this object.
   explicit ReplayComparison(const v1::RecordedSolve& record);
 
-  // Whether the arrays of the recorded solution have matching lengths. If not, no other function
-  // may be called.
+  // Whether the reports of the recorded islands are complete. If not, no other function may be
+  // called.
   bool complete() const { return complete_; }
 
   // Options to solve the problem again with.
@@ -33,34 +33,28 @@ class ReplayComparison {
   const std::vector<Run>& runs() const { return runs_; }
 
   // The solution of the next of these runs.
-  void AddRun(v1::ContactSolution solution) { solutions_.push_back(std::move(solution)); }
+  void AddRun(Solution solution) { solutions_.push_back(std::move(solution)); }
 
   // After all runs are added: "velocity[3] is 1.5, recorded as 1.25"; empty: no difference.
   std::string FirstDifference() const;
 
  private:
   void PlanRuns(v1::NewtonMethod method, bool swept);
-  bool IsSwept(int island) const;
   bool IsCut(int island) const;
   uint32_t IterationsNeeded(int island) const;
-  const v1::ContactSolution& RunOf(int island) const;
-  const v1::ContactSolution& RunOfContact(int i) const;
+  const Solution& RunOf(int island) const;
 
   std::string CompareSizes() const;
   std::string CompareIslands() const;
-  std::string CompareVelocities() const;
-  std::string CompareContacts() const;
-  std::string CompareAngularImpulses() const;
-  std::string CompareRows() const;
+  std::string CompareOutputs() const;
 
   const v1::RecordedSolve& record_;
-  const v1::ContactSolution& solution_;
-  bool complete_;
-  std::vector<int> first_trees_;  // of each contact by Jacobian
+  Solution recorded_;
+  bool complete_{false};
   // Runs of islands that were not swept, then of those that were; limits ascending.
   std::vector<Run> runs_;
   size_t first_swept_run_{0};
-  std::vector<v1::ContactSolution> solutions_;
+  std::vector<Solution> solutions_;
 };
 
 }  // namespace sap::client

@@ -117,7 +117,7 @@ TEST_F(ReplayTest, ATamperedRecordIsNamed) {
       {"contact_velocity[0] is ", [](Solution* s) { s->set_contact_velocity(0, 0.5); }},
       {"cost is ", [](Solution* s) { s->set_cost(std::nextafter(s->cost(), 9)); }},
       {"island_of_tree[2] is 0, recorded as 1", [](Solution* s) { s->set_island_of_tree(2, 1); }},
-      {"islands.status[0] is 1, recorded as 2",
+      {"islands.status[0] is CONVERGED, recorded as STALLED_AT_ROUNDOFF",
        [](Solution* s) {
          s->mutable_islands()->set_status(0, v1::ISLAND_STATUS_STALLED_AT_ROUNDOFF);
        }},
