@@ -219,7 +219,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
       credits_ = static_cast<int>(std::min<uint32_t>(response_.credits(), max_in_flight_));
     }
     draining_ = response_.draining();
-    steps_.Answer(response_.mutable_step());
+    steps_.Answer(response_.step());
     Changed();
     return {};
   }

@@ -1,96 +1,80 @@
 #include "client/cpp/transport/last_velocities.h"
 
 #include <algorithm>
-#include <unordered_map>
+#include <vector>
 
 #include "client/cpp/transport/request_bytes.h"
+#include "proto/codec/problem_decoder.h"
+#include "solver/problem/named_velocities.h"
 
 namespace sap::client {
 namespace {
 
-constexpr int kBodyDofs = 6;
-
-using Names = google::protobuf::RepeatedField<uint32_t>;
-using Values = google::protobuf::RepeatedField<double>;
-
-// The dofs of a tree or body of a problem; bodies follow trees.
-int DofsOf(const v1::ContactProblem& problem, int tree) {
-  const int num_trees = problem.trees().dofs_size();
-  return tree < num_trees ? static_cast<int>(problem.trees().dofs(tree)) : kBodyDofs;
-}
-
-// The name of a tree or body, or -1.
-int64_t NameOf(const v1::ContactProblem& problem, int tree) {
-  const int num_trees = problem.trees().dofs_size();
-  const Names& names = tree < num_trees ? problem.trees().tree_id() : problem.bodies().body_id();
-  const int index = tree < num_trees ? tree : tree - num_trees;
-  return index < names.size() ? static_cast<int64_t>(names[index]) : -1;
-}
-
-struct Velocity {
-  const double* values;
-  int dofs;
-};
-using VelocityByName = std::unordered_map<int64_t, Velocity>;
-
-// Sets the guess of the trees or bodies from `first` to `last` in the order of the problem.
-bool SetGuessOf(const v1::ContactProblem& problem, int first, int last,
-                const VelocityByName& velocities, const Values& v_star, Values* guess) {
-  if (!guess->empty()) return false;
-  Values values = v_star;
-  bool any = false;
-  for (int tree = first, start = 0; tree < last; ++tree) {
-    const int dofs = DofsOf(problem, tree);
-    if (start + dofs > values.size()) return false;  // the server will refuse the problem
-    const auto found = velocities.find(NameOf(problem, tree));
-    if (found != velocities.end() && found->second.dofs == dofs) {
-      std::copy_n(found->second.values, dofs, values.begin() + start);
-      any = true;
+// The trees and bodies of a problem as a server numbers them. A ProblemLayout has them too, but not
+// of every problem that is solved.
+class TreesOf {
+ public:
+  explicit TreesOf(const ContactProblemView& view) {
+    constexpr int kBodyDofs = 6;
+    const auto add = [this](std::span<const uint32_t> names, size_t i, int dofs) {
+      name_.push_back(i < names.size() ? static_cast<int64_t>(names[i]) : -1);
+      dofs_.push_back(dofs);
+      velocity_start_.push_back(velocity_start_.back() + dofs);
+    };
+    for (size_t i = 0; i < view.trees.dofs.size(); ++i) {
+      add(view.trees.tree_id, i, static_cast<int>(view.trees.dofs[i]));
     }
-    start += dofs;
+    for (size_t i = 0; i < view.bodies.mass.size(); ++i) add(view.bodies.body_id, i, kBodyDofs);
   }
-  guess->Swap(&values);
-  return any;
-}
+
+  NamedTrees named() const { return {name_, velocity_start_, dofs_}; }
+  int num_velocities() const { return velocity_start_.back(); }
+  bool Fits(const ContactSolution& solution) const {
+    const auto islands = std::ssize(solution.islands);
+    return std::ssize(solution.velocity) == num_velocities() &&
+           solution.island_of_tree.size() == name_.size() &&
+           std::ranges::all_of(solution.island_of_tree, [&](int i) { return i < islands; });
+  }
+
+ private:
+  std::vector<int64_t> name_;
+  std::vector<int> velocity_start_{0};
+  std::vector<int> dofs_;
+};
 
 }  // namespace
 
-void LastVelocities::Remember(const grpc::ByteBuffer& step, const v1::ContactSolution& solution) {
+void LastVelocities::Remember(const grpc::ByteBuffer& step, const ContactSolution& solution) {
   step_ = step;
-  velocity_ = solution.velocity();
-  island_of_tree_ = solution.island_of_tree();
-  status_ = solution.islands().status();
+  solution_.velocity = solution.velocity;
+  solution_.island_of_tree = solution.island_of_tree;
+  solution_.islands = solution.islands;
   known_ = true;
 }
 
 bool LastVelocities::SetGuess(v1::ContactProblem* problem) const {
-  const v1::SolveSessionRequest step = ParseStep(step_);
-  const v1::ContactProblem& last = step.step().problem();
-  const int last_count = known_ ? last.trees().dofs_size() + last.bodies().mass_size() : 0;
-  if (known_ && island_of_tree_.size() != last_count) return false;
-  VelocityByName velocities;
-  for (int tree = 0, start = 0; tree < last_count; ++tree) {
-    const int dofs = DofsOf(last, tree);
-    if (start + dofs > velocity_.size()) return false;
-    const int island = island_of_tree_[tree];
-    const bool solved = island < 0 || (island < status_.size() &&
-                                       status_[island] != v1::ISLAND_STATUS_NUMERICAL_FAILURE);
-    const int64_t name = NameOf(last, tree);
-    if (solved && name >= 0) velocities[name] = {velocity_.data() + start, dofs};
-    start += dofs;
+  NamedVelocities velocities;
+  if (known_) {
+    const v1::SolveSessionRequest step = ParseStep(step_);
+    const TreesOf trees(DecodeDirection(step.step().problem()));
+    if (!trees.Fits(solution_)) return false;
+    velocities.Remember(trees.named(), solution_);
   }
-  const int num_trees = problem->trees().dofs_size();
-  const int count = num_trees + problem->bodies().mass_size();
+  const ContactProblemView view = DecodeDirection(*problem);
+  const TreesOf trees(view);
+  const auto& of_trees = view.trees.free_motion_velocity;
+  const auto& of_bodies = view.bodies.free_motion_velocity;
+  std::vector<double> guess(of_trees.begin(), of_trees.end());
+  guess.insert(guess.end(), of_bodies.begin(), of_bodies.end());
+  if (std::ssize(guess) != trees.num_velocities()) return false;  // the server will refuse it
+  const bool any = velocities.FillGuess(view, trees.named(), guess);
+  const auto bodies_begin = guess.begin() + std::ssize(of_trees);
   // A problem without bodies keeps none.
-  bool any = false;
-  if (num_trees > 0) {
-    any |= SetGuessOf(*problem, 0, num_trees, velocities, problem->trees().free_motion_velocity(),
-                      problem->mutable_trees()->mutable_guess_velocity());
+  if (!of_trees.empty() && view.trees.guess_velocity.empty()) {
+    problem->mutable_trees()->mutable_guess_velocity()->Add(guess.begin(), bodies_begin);
   }
-  if (count > num_trees) {
-    any |=
-        SetGuessOf(*problem, num_trees, count, velocities, problem->bodies().free_motion_velocity(),
-                   problem->mutable_bodies()->mutable_guess_velocity());
+  if (!of_bodies.empty() && view.bodies.guess_velocity.empty()) {
+    problem->mutable_bodies()->mutable_guess_velocity()->Add(bodies_begin, guess.end());
   }
   return any;
 }

@@ -6,7 +6,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include "sap/v1/problem.pb.h"
-#include "sap/v1/solution.pb.h"
+#include "solver/problem/contact_solution.h"
 
 namespace sap::client {
 
@@ -14,7 +14,7 @@ class LastVelocities {
  public:
   // Replaces the state by that after a solved step, a SolveSessionRequest. The solution needs its
   // fields `velocity`, `island_of_tree` and `islands`.
-  void Remember(const grpc::ByteBuffer& step, const v1::ContactSolution& solution);
+  void Remember(const grpc::ByteBuffer& step, const ContactSolution& solution);
 
   // Sets the guess that a server would use for the next step of the stream: for each named tree or
   // body its last velocity, for the others v*; not where the problem contains a guess. Returns
@@ -25,10 +25,8 @@ class LastVelocities {
   bool known() const { return known_; }
 
  private:
-  grpc::ByteBuffer step_;  // the names are in it; parsed only where a guess is needed
-  google::protobuf::RepeatedField<double> velocity_;
-  google::protobuf::RepeatedField<int32_t> island_of_tree_;
-  google::protobuf::RepeatedField<int> status_;  // of the islands
+  grpc::ByteBuffer step_;     // the names are in it; parsed only where a guess is needed
+  ContactSolution solution_;  // nothing but these fields
   bool known_{false};
 };
 

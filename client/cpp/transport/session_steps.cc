@@ -24,10 +24,10 @@ Unwanted Widen(v1::SolveOptions* options) {
   return unwanted;
 }
 
-void Remove(const Unwanted& unwanted, v1::ContactSolution* solution) {
-  if (unwanted[0]) solution->clear_velocity();
-  if (unwanted[1]) solution->clear_island_of_tree();
-  if (unwanted[2]) solution->clear_islands();
+void Remove(const Unwanted& unwanted, Solution* solution) {
+  if (unwanted[0]) solution->velocity.clear();
+  if (unwanted[1]) solution->island_of_tree.clear();
+  if (unwanted[2]) solution->islands.clear();
 }
 
 }  // namespace
@@ -70,23 +70,23 @@ void SessionSteps::RestartStream() {
   needs_guess_ = last_velocities_.known();
 }
 
-void SessionSteps::Answer(v1::StepOutcome* outcome) {
+void SessionSteps::Answer(const v1::StepOutcome& outcome) {
   Step& step = unanswered_.front();
   Arrived& arrived = arrived_.emplace_back();
-  if (outcome->outcome().has_solution()) {
-    v1::ContactSolution* solution = outcome->mutable_outcome()->mutable_solution();
-    if (step.has_last_velocities) outcome->set_warm_started(true);
+  arrived.outcome = {.step_id = outcome.step_id(),
+                     .warm_started = outcome.warm_started(),
+                     .solution = FromMessage(outcome.outcome())};
+  if (arrived.outcome.solution) {
+    Solution& solution = *arrived.outcome.solution;
+    needs_guess_ = false;
+    arrived.outcome.warm_started |= step.has_last_velocities;
     if (keeps_velocities_) {
       LastVelocities now = std::move(spare_velocities_);
-      now.Remember(step.request, *solution);
+      now.Remember(step.request, solution);
       arrived.before = std::exchange(last_velocities_, std::move(now));
     }
-    needs_guess_ = false;
-    Remove(step.unwanted, solution);
+    Remove(step.unwanted, &solution);
   }
-  arrived.outcome = {.step_id = outcome->step_id(),
-                     .warm_started = outcome->warm_started(),
-                     .solution = FromMessage(outcome->outcome())};
   unanswered_.pop_front();
   --written_;
 }

@@ -52,7 +52,7 @@ class SessionSteps {
   void RestartStream();
 
   // The outcome of the oldest step.
-  void Answer(v1::StepOutcome* outcome);
+  void Answer(const v1::StepOutcome& outcome);
   StepOutcome Take();
 
   // Removes the steps from this one on. Returns whether one of them may be on the stream, which is
