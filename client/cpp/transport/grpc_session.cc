@@ -34,6 +34,23 @@ bool MayRetryToOpen(const Error& error, bool was_open) {
          (was_open && error.code == ErrorCode::kResourceExhausted);
 }
 
+// The stream that carries the steps.
+enum class StreamState : uint8_t {
+  kOpening,  // the first one; none was open
+  kOpen,
+  kDraining,  // open, and its server will shut down
+  kBroken,    // a write failed: outcomes are awaited, and nothing more is sent
+  kGivenUp,   // it has taken steps that were withdrawn
+  kLost,      // none, until another one is open
+};
+
+// How the session is used.
+enum class SessionState : uint8_t {
+  kServing,
+  kClosing,    // ends once its steps are solved
+  kAbandoned,  // ends at once
+};
+
 // The coroutine of a session, and what it shares with the threads of its user, under the mutex of
 // the events.
 class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
@@ -87,8 +104,8 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     return {.unanswered = steps_.unanswered(),
             .arrived = steps_.arrived(),
             .max_in_flight = credits_,
-            .draining = draining_,
-            .opening = opening_,
+            .draining = stream_ == StreamState::kDraining,
+            .opening = stream_ == StreamState::kOpening && !ended_,
             .ended = ended_};
   }
   SessionSteps& steps() { return steps_; }
@@ -105,7 +122,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
 
   // Leaves a stream whose server may have begun with steps that were withdrawn.
   void GiveStreamUp() {
-    given_up_ = true;
+    stream_ = StreamState::kGivenUp;
     if (call_ != nullptr) call_->Cancel();
     events_.Add();
   }
@@ -117,11 +134,11 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   }
   // Ends the session once its steps are solved, or at once.
   void Close() {
-    closing_ = true;
+    if (session_ == SessionState::kServing) session_ = SessionState::kClosing;
     events_.Add();
   }
   void Abandon() {
-    abandoned_ = true;
+    session_ = SessionState::kAbandoned;
     events_.Cancel();
     events_.Add();
   }
@@ -136,7 +153,11 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   };
 
   bool reconnects() const { return reconnect_within_ > Clock::duration::zero(); }
-  bool is_ending() const { return abandoned_ || ended_; }
+  bool is_ending() const { return session_ == SessionState::kAbandoned || ended_; }
+  bool is_closing() const { return session_ == SessionState::kClosing; }
+  bool takes_steps() const {
+    return stream_ == StreamState::kOpen || stream_ == StreamState::kDraining;
+  }
 
   void Changed() {
     has_changes_ = true;
@@ -145,10 +166,9 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
 
   Task<bool> Serve() {
     Status opened = co_await Open();
-    opening_ = false;
     if (!opened) EndWith(opened.error());
     Changed();
-    while (!is_ending() && !(closing_ && steps_.unanswered() == 0)) {
+    while (!is_ending() && !(is_closing() && steps_.unanswered() == 0)) {
       if (steps_.unanswered() == 0) {
         co_await events_.Next();
         continue;
@@ -179,8 +199,8 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
         Status taken = TakeResponse();
         co_return taken;
       }
-      if (is_ending() || (steps_.unanswered() == 0 && !given_up_)) break;
-      const bool given_up = std::exchange(given_up_, false);
+      const bool given_up = stream_ == StreamState::kGivenUp;
+      if (is_ending() || (steps_.unanswered() == 0 && !given_up)) break;
       Error why = co_await EndCall();
       if (given_up) why = {ErrorCode::kUnavailable, "a step was withdrawn", ""};
       if (steps_.unanswered() == 0) break;
@@ -195,8 +215,10 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   Task<bool> NextResponse() {
     while (call_ != nullptr) {
       co_await SendSteps();
-      if (is_ending() || given_up_ || call_ == nullptr || steps_.unanswered() == 0) co_return false;
-      if (write_failed_ && steps_.written() == 0) call_->Cancel();  // if it has not ended
+      if (is_ending() || call_ == nullptr || steps_.unanswered() == 0) co_return false;
+      if (stream_ == StreamState::kGivenUp) co_return false;
+      // If it has not ended:
+      if (stream_ == StreamState::kBroken && steps_.written() == 0) call_->Cancel();
       call_->StartReading();
       if (call_->TakeResponse(&response_)) co_return true;
       if (call_->at_end()) co_return false;
@@ -218,7 +240,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     if (response_.credits() > 0) {
       credits_ = static_cast<int>(std::min<uint32_t>(response_.credits(), max_in_flight_));
     }
-    draining_ = response_.draining();
+    if (takes_steps()) SetOpen(response_.draining());
     steps_.Answer(response_.step());
     Changed();
     return {};
@@ -250,6 +272,8 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     co_return std::move(opened);
   }
 
+  void SetOpen(bool draining) { stream_ = draining ? StreamState::kDraining : StreamState::kOpen; }
+
   void Use(OpenedCall opened) {
     call_ = std::move(opened.call);
     server_ = opened.response.opened().server();
@@ -257,11 +281,10 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
     max_in_flight_ = static_cast<int>(
         std::clamp(opened.response.opened().max_steps_in_flight(), uint32_t{1}, uint32_t{1} << 20));
     credits_ = max_in_flight_;
-    draining_ = opened.response.draining();
-    next_move_ = draining_ ? Clock::now() + kBetweenMoves : Clock::time_point::min();
+    SetOpen(opened.response.draining());
+    next_move_ =
+        opened.response.draining() ? Clock::now() + kBetweenMoves : Clock::time_point::min();
     steps_.RestartStream();
-    write_failed_ = false;
-    given_up_ = false;
     Changed();
   }
 
@@ -290,7 +313,8 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   Task<Status> Reconnect(Error why, bool was_open) {
     if (!IsLoss(why, CallKind::kSession)) co_return tl::unexpected(why);
     // A call without steps sent nothing that could end a server.
-    if (steps_.written() == 0 && !write_failed_) why.lost_attempts = 0;
+    if (steps_.written() == 0 && stream_ != StreamState::kBroken) why.lost_attempts = 0;
+    if (was_open) stream_ = StreamState::kLost;
     why.lost_attempts = lost_attempts_ += why.lost_attempts;
     if (!reconnects() || lost_attempts_ >= kMaxLostAttempts) co_return tl::unexpected(why);
     const Clock::time_point lost = Clock::now();
@@ -320,7 +344,9 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   }
 
   // Whether the steps that are not sent yet should go to another server.
-  bool IsLeaving() const { return draining_ && reconnects() && Clock::now() >= next_move_; }
+  bool IsLeaving() const {
+    return stream_ == StreamState::kDraining && reconnects() && Clock::now() >= next_move_;
+  }
 
   // Opens a call that another server may take, while none of the steps is at this one. Returns the
   // old call; null if the session stays.
@@ -352,22 +378,23 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   // A step whose write fails may have arrived all the same: its outcome is awaited, and nothing
   // follows it.
   Task<bool> WriteSteps() {
-    while (!write_failed_ && !given_up_) {
+    while (takes_steps()) {
       const grpc::ByteBuffer* request = steps_.Next(max_in_flight_);
       if (request == nullptr) break;
       steps_.MarkWritten();
       is_writing_ = true;
       const bool written = co_await call_->Write(*request);
       is_writing_ = false;
-      write_failed_ = !written;
-      if (write_failed_ && reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
+      if (written) continue;
+      if (takes_steps()) stream_ = StreamState::kBroken;
+      if (reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
     }
-    co_return !write_failed_;
+    co_return true;
   }
 
   // A loss is no error where no step is left.
   Task<bool> End() {
-    if (call_ != nullptr && closing_ && !is_ending()) {
+    if (call_ != nullptr && is_closing() && !ended_) {
       if (reconnects()) call_->SetLimit(Clock::now() + reconnect_within_);
       const grpc::Status status = co_await call_->Close();
       closed_ = FromRpcStatus(status, call_->context(), client_.start.encrypted);
@@ -393,13 +420,10 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   BuildPin build_;                     // of the outcomes
   int max_in_flight_{1};
   int credits_{1};
-  bool opening_{true};
-  bool draining_{false};
-  bool given_up_{false};         // the call has taken steps that were withdrawn
+  StreamState stream_{StreamState::kOpening};
   Clock::time_point next_move_;  // when to leave a draining server, at the earliest
   SessionSteps steps_;
-  bool is_writing_{false};    // a step
-  bool write_failed_{false};  // of the last step; the call takes no more
+  bool is_writing_{false};  // a step
   v1::SolveSessionResponse response_;
 
   int losses_{0};         // since the last outcome
@@ -408,8 +432,7 @@ class SessionFlow : public std::enable_shared_from_this<SessionFlow> {
   RetryPauses pauses_;
 
   std::optional<Error> ended_;
-  bool closing_{false};
-  bool abandoned_{false};
+  SessionState session_{SessionState::kServing};
   Status closed_;
   bool has_changes_{false};
   std::condition_variable_any changed_;
