@@ -40,16 +40,11 @@ double TimeOfAll(std::span<const int> dofs_of_tree, const Islands& islands, int 
   return time;
 }
 
-const Islands& FindIslands(const JoinedTrees& joined) {
-  thread_local Islands islands;
-  islands.Find(joined, true);
-  return islands;
-}
-
 }  // namespace
 
 void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast) {
-  const Islands& islands = FindIslands(layout.joined());
+  thread_local Islands islands;
+  islands.Find(layout.joined(), /*split=*/true);
   const std::span<const int> island_of_tree = islands.island_of_tree();
   forecast->island_of_tree.assign(island_of_tree.begin(), island_of_tree.end());
   std::vector<double>& time = forecast->solve_time_s;
@@ -66,8 +61,7 @@ void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast) {
 }
 
 double PredictedSolveTime(const ContactProblem& problem) {
-  const Islands& islands = FindIslands(JoinedTrees::Of(problem));
-  return TimeOfAll(problem.dofs(), islands, problem.num_contacts(), problem.num_rows());
+  return TimeOfAll(problem.dofs(), problem.islands(), problem.num_contacts(), problem.num_rows());
 }
 
 double PredictedSolveTime(const ProblemLayout& layout, const Islands& islands) {

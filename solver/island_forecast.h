@@ -17,7 +17,7 @@ struct IslandForecast {
 // Costs little more than a search for the islands. The storage of *forecast is reused.
 void ForecastIslands(const ProblemLayout& layout, IslandForecast* forecast);
 
-// The sum over all islands. Allocates nothing for a size seen before.
+// The sum over all islands.
 double PredictedSolveTime(const ContactProblem& problem);
 // As above, where the islands are known.
 double PredictedSolveTime(const ProblemLayout& layout, const Islands& islands);

@@ -13,7 +13,11 @@ std::tuple<int, int> TreesOf(const TreePair& pair) { return {pair.low, pair.high
 }  // namespace
 
 void ConstraintGraph::Build(const ContactProblem& problem, bool split_islands) {
-  islands_.Find(problem, split_islands);
+  if (split_islands) {
+    islands_ = problem.islands();
+  } else {
+    islands_.Find(problem, /*split=*/false);
+  }
   LayOutTrees(problem);
   for (int i = 0; i < kNumContactKinds; ++i) {
     const auto kind = static_cast<ConstraintKind>(i);

@@ -65,7 +65,7 @@ struct TreeGroup {
 // A pure function of which constraint touches which trees, and of their dofs. Storage only grows.
 class ConstraintGraph {
  public:
-  // Finds islands and lays out trees, pairs and constraints.
+  // Lays out trees, pairs and constraints by the islands of the problem, or all of it as one.
   void Build(const ContactProblem& problem, bool split_islands);
 
   const Islands& islands() const { return islands_; }

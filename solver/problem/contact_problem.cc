@@ -27,7 +27,10 @@ tl::expected<void, ProblemError> ContactProblemReader::Read() {
   ReadContacts();
   ReadBodyContacts();
   ReadRows();
-  if (check_.ok()) return {};
+  if (check_.ok()) {
+    p_.islands_.Find(p_, /*split=*/true);
+    return {};
+  }
   p_.Clear();
   return tl::unexpected(check_.refusal());
 }
@@ -111,6 +114,7 @@ void ContactProblem::Clear() {
   dynamics_matrix_.clear();
   dynamics_factor_.clear();
   jacobian_.clear();
+  islands_.Find(*this, /*split=*/true);
 }
 
 void ContactProblem::ClearLists() {

@@ -19,6 +19,7 @@
 #include "solver/problem/constraint_kind.h"
 #include "solver/problem/constraint_parameters.h"
 #include "solver/problem/coupled_trees.h"
+#include "solver/problem/islands.h"
 #include "solver/problem/problem_error.h"
 #include "solver/problem/problem_fields.h"
 
@@ -118,6 +119,8 @@ class ContactProblem {
   std::span<const double> row_coefficients() const { return row_coefficients_; }  // J [E]
   const Regularization& regularization() const { return regularization_; }
 
+  const Islands& islands() const { return islands_; }
+
   // Replaces the guess, sum of n_t finite values: how a session starts from the step before.
   void SetGuess(std::span<const double> v_guess);
 
@@ -131,7 +134,7 @@ class ContactProblem {
                         mu_, stiffness_, given_R_t_, given_R_n_, given_w_, surface_velocity_,
                         contact_kind_, contact_extra_, general_friction_, hunt_crossley_,
                         angular_start_, angular_jacobian_, angular_v_hat_, rows_, row_kind_,
-                        row_start_, row_entries_, row_coefficients_);
+                        row_start_, row_entries_, row_coefficients_, islands_);
   }
   // Frees what is kept for problems other than the last one, and is of no use to that.
   void DropUnusedPlans() { coupled_trees_.DropUnusedPlans(); }
@@ -183,6 +186,7 @@ class ContactProblem {
   std::vector<RowEntry> row_entries_;
   std::vector<double> row_coefficients_;
   Regularization regularization_;
+  Islands islands_;
 };
 
 }  // namespace sap

@@ -44,6 +44,21 @@ TEST(IslandsTest, EmptyProblemHasNone) {
   EXPECT_EQ(islands.num_slots(), 0);
 }
 
+TEST(IslandsTest, AProblemHasThoseOfWhatWasReadLast) {
+  ContactProblem problem;
+  EXPECT_EQ(problem.islands().count(), 0);
+  ASSERT_TRUE(problem.Reset(Graph(4, {{0, 1}, {2, 3}}).View()).has_value());
+  EXPECT_EQ(problem.islands().count(), 2);
+  ASSERT_TRUE(problem.Reset(Graph(2, {{1, -1}}).View()).has_value());
+  EXPECT_EQ(problem.islands().count(), 1);
+  EXPECT_EQ(problem.islands().island_of_tree()[0], -1);
+  ProblemArrays refused = Graph(2, {{0, 1}});
+  refused.time_step = -1;
+  ASSERT_FALSE(problem.Reset(refused.View()).has_value());
+  EXPECT_EQ(problem.islands().count(), 0);
+  EXPECT_TRUE(problem.islands().island_of_tree().empty());
+}
+
 TEST(IslandsTest, TreesWithoutContactBelongToNone) {
   EXPECT_EQ(Labels(3, {}), LabelList({-1, -1, -1}));
   EXPECT_EQ(Labels(3, {{1, -1}}), LabelList({-1, 0, -1}));
