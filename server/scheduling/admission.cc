@@ -128,11 +128,14 @@ void Admission::Release(ClientAccount* account, const Demand& demand) {
   account->work_s_ = account->calls_ > 0 ? account->work_s_ - demand.work_s : 0;
 }
 
-void Admission::ReleaseWork(ClientAccount* account, double work_s, Demand* demand) {
+void Admission::ReleasePart(ClientAccount* account, const Demand& part, Demand* demand) {
   const std::lock_guard lock(mutex_);
-  work_s_ -= work_s;
-  account->work_s_ -= work_s;
-  demand->work_s -= work_s;
+  bytes_ -= part.bytes;
+  work_s_ -= part.work_s;
+  account->bytes_ -= part.bytes;
+  account->work_s_ -= part.work_s;
+  demand->bytes -= part.bytes;
+  demand->work_s -= part.work_s;
 }
 
 ServiceStatus Admission::AdmitSession(ClientAccount* account) {

@@ -47,8 +47,8 @@ class Admission {
   // problem over a limit could never be solved.
   ServiceStatus Admit(ClientAccount* account, const Demand& demand);
   void Release(ClientAccount* account, const Demand& demand);
-  // Takes work that need not be done out of the demand of an admitted call.
-  void ReleaseWork(ClientAccount* account, double work_s, Demand* demand);
+  // Takes what turns out not to be needed out of the demand of an admitted call.
+  void ReleasePart(ClientAccount* account, const Demand& part, Demand* demand);
 
   // Counts a call that begins; RESOURCE_EXHAUSTED if the client exceeds its rate. A client may
   // begin the calls of one second at once.

@@ -24,11 +24,6 @@ int64_t BytesOf(const google::protobuf::Message& message) {
   return static_cast<int64_t>(message.ByteSizeLong());
 }
 
-Demand DemandOf(const v1::SolveRequest& request) {
-  return {BytesOf(request) + BytesOfSolve(request.problem(), request.options()),
-          PredictedWork(request.problem(), request.options())};
-}
-
 // Demand of a Differentiate call: request, derivatives and answer. Oversized requests are rejected
 // later, so only the request counts.
 Demand DemandOf(const v1::DifferentiateRequest& request, const ServerConfig& config) {
@@ -102,6 +97,8 @@ struct RequestHandler::Job {
   Done done{nullptr};
   void* context{nullptr};
   Admitted admitted{};
+  // Part of the demand: what the solve takes if it does not go by shards. 0: nothing is released.
+  int64_t solve_bytes{0};
   QueuedTask task;
 
   size_t storage_bytes() const { return solve.storage_bytes(); }
@@ -263,7 +260,10 @@ RequestHandler::JobOrError RequestHandler::MakeJob(const v1::SolveRequest& reque
                                                    v1::SolveResponse* response) {
   std::unique_ptr<Job> job = TakeJob(response);
   job->solve.Begin(ProblemOf(request), request.options(), call);
-  return Admit(std::move(job), call, DemandOf(request));
+  job->solve_bytes = BytesOfSolve(request.problem(), request.options());
+  const Demand demand{BytesOf(request) + job->solve_bytes,
+                      PredictedWork(request.problem(), request.options())};
+  return Admit(std::move(job), call, demand);
 }
 
 RequestHandler::JobOrError RequestHandler::MakeJob(const v1::DifferentiateRequest& request,
@@ -281,6 +281,7 @@ std::unique_ptr<RequestHandler::Job> RequestHandler::TakeJob(Response* response)
   job->handler = this;
   job->response = response;
   job->answer = response->mutable_solution();
+  job->solve_bytes = 0;
   return job;
 }
 
@@ -305,7 +306,7 @@ ServiceStatus RequestHandler::StartJob(JobOrError made, Done done, void* context
   SolveJob& solve = job->solve;
   if (solve.IsLongMessage(config_)) return Enqueue(std::move(job)), ServiceStatus();
   const Clock::time_point begin = Clock::now();
-  ServiceStatus status = solve.Decode(config_);
+  ServiceStatus status = Decode(job.get());
   ClientAccount* const account = job->admitted.account;
   if (status && !(solve.IsSmall(config_) && queue_.MayRunInline(*account))) {
     return Enqueue(std::move(job)), ServiceStatus();
@@ -318,20 +319,22 @@ ServiceStatus RequestHandler::StartJob(JobOrError made, Done done, void* context
   return {};
 }
 
-ServiceStatus RequestHandler::DecodeAndRun(SolveJob* solve, TaskArena* arena,
-                                           v1::ContactSolution* answer) {
-  if (const auto live = CheckLive(solve->call()); !live) return tl::unexpected(live.error());
-  if (!solve->decoded()) {
-    if (ServiceStatus decoded = solve->Decode(config_); !decoded) return decoded;
-  }
-  return Run(solve, solve->IsSmall(config_) ? nullptr : arena, answer);
+// A scene that goes by shards takes less memory than it was admitted with, which only a look at all
+// of its indices tells.
+ServiceStatus RequestHandler::Decode(Job* job) {
+  if (job->solve.decoded()) return {};
+  return job->solve.Decode(config_).map([&] {
+    const int64_t spared = job->solve_bytes - job->solve.task().solve_bytes();
+    Admitted& admitted = job->admitted;
+    if (spared > 0) admission_.ReleasePart(admitted.account, {.bytes = spared}, &admitted.demand);
+  });
 }
 
 ServiceStatus RequestHandler::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
   return CatchExceptions([&]() -> ServiceStatus {
     std::unique_ptr<Solver> solver = idle_solvers_.Take();
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
-    solver->UseArena(arena);
+    solver->UseArena(solve->IsSmall(config_) ? nullptr : arena);
     ServiceStatus status = solve->Solve(solver.get(), answer);
     KeepOrFree(std::move(solver), &idle_solvers_);
     return status;
@@ -346,7 +349,11 @@ void RequestHandler::Enqueue(std::unique_ptr<Job> job) {
     RequestHandler* handler = job->handler;
     ServiceStatus status = tl::unexpected(handler->queue_.Expired());
     if (dispatch != Dispatch::kExpired) {
-      status = handler->DecodeAndRun(&job->solve, handler->ArenaFor(dispatch), job->answer);
+      status = ToServiceStatus(CheckLive(job->solve.call()))
+                   .and_then([&] { return handler->Decode(job.get()); })
+                   .and_then([&] {
+                     return handler->Run(&job->solve, handler->ArenaFor(dispatch), job->answer);
+                   });
     }
     handler->End(std::move(job), status);
   };
@@ -424,10 +431,10 @@ ServiceStatus RequestHandler::StartBatch(BatchCall batch, const CallContext& cal
   const auto admitted = Admit(call, DemandOf(batch.problems, batch.shared_bytes, config_.threads));
   if (!admitted) return tl::unexpected(admitted.error());
   const auto held = std::make_shared<Admitted>(*admitted);
-  const Batch::QueueTarget target{&queue_, config_.threads, admitted->account, batch.priority,
-                                  [this, held](double work_s) {
-                                    admission_.ReleaseWork(held->account, work_s, &held->demand);
-                                  }};
+  const Batch::QueueTarget target{
+      &queue_, config_.threads, admitted->account, batch.priority, [this, held](double work_s) {
+        admission_.ReleasePart(held->account, {.work_s = work_s}, &held->demand);
+      }};
   ServiceStatus started = CatchExceptions([&]() -> ServiceStatus {
     ServiceStatus checked = batch.check();
     if (checked) checked = queue_.CheckWait(*target.account, target.priority);
@@ -498,7 +505,10 @@ template <typename Outcome>
 double RequestHandler::RunInBatch(std::unique_ptr<SolveJob> solve, Dispatch dispatch,
                                   v1::ContactSolution* answer, Outcome* outcome) {
   solve->AddQueueTime(SecondsSince(solve->call().arrival));
-  const ServiceStatus status = DecodeAndRun(solve.get(), ArenaFor(dispatch), answer);
+  const ServiceStatus status =
+      ToServiceStatus(CheckLive(solve->call()))
+          .and_then([&] { return solve->Decode(config_); })
+          .and_then([&] { return Run(solve.get(), ArenaFor(dispatch), answer); });
   if (!status) EncodeFailure(status.error(), outcome->mutable_failure());
   solve->Report(status, telemetry_);
   const double share = status ? solve->share_of_work() : 1;

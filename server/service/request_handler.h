@@ -147,8 +147,8 @@ class RequestHandler {
   JobOrError Admit(std::unique_ptr<Job> job, const CallContext& call, const Demand& demand);
   // An error of these: nothing is started, and `done` is not called.
   ServiceStatus StartJob(JobOrError made, Done done, void* context);
+  ServiceStatus Decode(Job* job);
   ServiceStatus Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
-  ServiceStatus DecodeAndRun(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer);
   TaskArena* ArenaFor(Dispatch dispatch) {
     return dispatch == Dispatch::kArena ? &arena_ : nullptr;
   }

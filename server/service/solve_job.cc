@@ -96,7 +96,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   if (!view) return tl::unexpected(view.error());
   SolveRequest request{.problem = *view, .settings = settings_, .shared = shared_};
   if (differentiation_) request.derivatives = DecodeDerivatives(*differentiation_->request);
-  if (const auto read = task_.Read(std::move(request), config); !read) {
+  if (const auto read = task_.Read(std::move(request), config, config.threads); !read) {
     return tl::unexpected(read.error());
   }
   if (differentiation_) {

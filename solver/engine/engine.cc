@@ -43,7 +43,8 @@ Engine::Process& Engine::Current() {
 EngineStatus Engine::AnswerIn(Workspace* workspace, const SolveRequest& request,
                               const CallLimits& call, SolveAnswer* answer) {
   if (EngineStatus live = CheckLive(call); !live) return live;
-  if (EngineStatus read = workspace->task.Read(request, kInProcessLimits); !read) return read;
+  SolveTask& task = workspace->task;
+  if (EngineStatus read = task.Read(request, kInProcessLimits, threads_); !read) return read;
   answer->check_s = SecondsSince(call.arrival);
   return Solve(workspace, request.settings.solver, call,
                {.time_budget = request.settings.time_budget}, &answer->solution,

@@ -11,7 +11,9 @@ EngineStatus EngineSession::Step(const SolveRequest& request, const CallLimits& 
     std::unique_ptr<Workspace> workspace = std::move(workspace_);
     if (workspace == nullptr) workspace = std::make_unique<Workspace>();
     EngineStatus status = CheckLive(call);
-    if (status) status = workspace->task.Read(request, kInProcessLimits);
+    if (status) {
+      status = workspace->task.Read(request, kInProcessLimits, engine_->threads());
+    }
     if (status) {
       answer->warm_started = workspace->task.StartFrom(last_velocities_);
       answer->check_s = SecondsSince(call.arrival);

@@ -6,48 +6,71 @@
 
 #include "solver/engine/derivatives_request.h"
 #include "solver/newton/gmres.h"
+#include "solver/sharded_problem.h"
 
 namespace sap {
 namespace {
 
-// Bytes of each, fitted to what solves of problems of one kind allocate (solve_memory_test).
-constexpr double kProblem = 64 << 10;
-constexpr double kTree = 400;
-constexpr double kVelocity = 98;
-constexpr double kMatrixEntry = 40;
-constexpr double kContact = 800;
-// Added for laws other than friction with one coefficient.
-constexpr double kGeneralContact = 1300;
-constexpr double kJacobianEntry = 14;
-constexpr double kRow = 800;
-constexpr double kRowEntry = 24;
-// For each two trees that a contact or row joins: blocks of the Hessian, a place in the graph.
-constexpr double kPair = 200;
-constexpr double kPairEntry = 16;
-// For an entry of a block of A between two trees: the block as it is read, factored and gathered.
-constexpr double kCoupledEntry = 48;
+// Bytes of each, fitted to what problems of one kind allocate (solve_memory_test).
+struct BytesPer {
+  double problem{0};
+  double tree{0};
+  double velocity{0};
+  double matrix_entry{0};
+  double contact{0};
+  double general_contact{0};  // added for laws other than friction with one coefficient
+  double jacobian_entry{0};
+  double row{0};
+  double row_entry{0};
+  // For each two trees that a contact or row joins: blocks of the Hessian, a place in the graph.
+  double pair{0};
+  double pair_entry{0};
+  // For an entry of a block of A between two trees: the block as it is read, factored and gathered.
+  double coupled_entry{0};
 
-// Added by a method, of general contacts to the bytes of a contact.
-struct MethodBytes {
-  double velocity{0}, contact{0}, general_contact{0}, row{0};
-
-  MethodBytes& operator+=(const MethodBytes& other) {
-    velocity += other.velocity;
-    contact += other.contact;
-    general_contact += other.general_contact;
-    row += other.row;
+  // Adds what a method takes.
+  BytesPer& operator+=(const BytesPer& method) {
+    velocity += method.velocity;
+    contact += method.contact;
+    general_contact += method.general_contact;
+    row += method.row;
     return *this;
   }
 };
+constexpr BytesPer kSolve{.problem = 64 << 10,
+                          .tree = 400,
+                          .velocity = 98,
+                          .matrix_entry = 40,
+                          .contact = 800,
+                          .general_contact = 1300,
+                          .jacobian_entry = 14,
+                          .row = 800,
+                          .row_entry = 24,
+                          .pair = 200,
+                          .pair_entry = 16,
+                          .coupled_entry = 48};
 // The vectors of GMRES, and a law of the rounds in each cone.
-constexpr MethodBytes kCoulomb{
+constexpr BytesPer kCoulomb{
     .velocity = 8 * (kMaxGmresProducts + 5), .contact = 240, .general_contact = 240};
 // States of the islands that are handed over, which may be all of them at once.
-constexpr MethodBytes kInteriorPoint{
+constexpr BytesPer kInteriorPoint{
     .velocity = 16, .contact = 720, .general_contact = 590, .row = 230};
+// The part of a scene in shards that is in memory as a whole: indices, answer, and the checked
+// problem that is read where a value is refused.
+constexpr BytesPer kScene{.problem = 64 << 10,
+                          .tree = 300,
+                          .velocity = 48,
+                          .matrix_entry = 16,
+                          .contact = 240,
+                          .general_contact = 300,
+                          .jacobian_entry = 8,
+                          .row = 200,
+                          .row_entry = 24,
+                          .pair = 8,
+                          .coupled_entry = 16};
 
-MethodBytes BytesOfMethod(const SolverOptions& options) {
-  MethodBytes bytes;
+BytesPer BytesOfMethod(const SolverOptions& options) {
+  BytesPer bytes = kSolve;
   if (options.coulomb) bytes += kCoulomb;
   if (MayHandOver(options)) bytes += kInteriorPoint;
   return bytes;
@@ -100,25 +123,24 @@ class Trees {
   int64_t last_{0};
 };
 
-double BytesOfTrees(const ContactProblemView& view, const MethodBytes& method) {
+double BytesOfTrees(const ContactProblemView& view, const BytesPer& per) {
   const double bodies = Count(view.bodies.mass);
-  return kTree * (Count(view.trees.dofs) + bodies) +
-         (kVelocity + method.velocity) *
-             (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
-         kMatrixEntry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies) +
-         kPair * Count(view.trees.coupled_a) + kCoupledEntry * Count(view.trees.coupling_block);
+  return per.tree * (Count(view.trees.dofs) + bodies) +
+         per.velocity * (Count(view.trees.free_motion_velocity) + kBodyDofs * bodies) +
+         per.matrix_entry * (Count(view.trees.dynamics_matrix) + kBodyMatrix * bodies) +
+         per.pair * Count(view.trees.coupled_a) +
+         per.coupled_entry * Count(view.trees.coupling_block);
 }
 
-// `angular_entries`: of the angular Jacobian of each contact that is not given by Jacobians.
-double BytesOfLaws(const ContactProblemView::Law& law, double contacts, double angular_entries,
-                   const MethodBytes& method) {
-  const bool has_angular = !law.torsional_friction.empty() || !law.rolling_friction.empty();
+bool HasAngular(const ContactProblemView::Law& law) {
+  return !law.torsional_friction.empty() || !law.rolling_friction.empty();
+}
+
+// Bytes of a contact without its Jacobian.
+double BytesOfLaw(const ContactProblemView::Law& law, const BytesPer& per) {
   const bool is_general =
-      has_angular || !law.friction_2.empty() || !law.adhesion.empty() || !law.law.empty();
-  const double friction = kContact + method.contact;
-  const double general = kGeneralContact + method.general_contact;
-  return contacts * (friction + (is_general ? general : 0) +
-                     (has_angular ? kJacobianEntry * angular_entries : 0));
+      HasAngular(law) || !law.friction_2.empty() || !law.adhesion.empty() || !law.law.empty();
+  return per.contact + (is_general ? per.general_contact : 0);
 }
 
 // The distinct trees of one constraint: their number, and the sums of n and n^2.
@@ -131,28 +153,28 @@ struct TreesOfConstraint {
     squares += n * n;
   }
   // For each two of them.
-  double bytes() const {
-    return (kPair * count * (count - 1) + kPairEntry * (sum * sum - squares)) / 2;
+  double bytes(const BytesPer& per) const {
+    return (per.pair * count * (count - 1) + per.pair_entry * (sum * sum - squares)) / 2;
   }
 };
 
-double BytesOfContacts(const ContactProblemView& view, const Trees& trees,
-                       const MethodBytes& method) {
+double BytesOfContacts(const ContactProblemView& view, const Trees& trees, const BytesPer& per) {
   const auto given = static_cast<double>(CountContacts(view.contacts));
   const double between_bodies = Count(view.body_contacts.body_a);
-  double bytes =
-      BytesOfLaws(view.contacts.law, given, 0, method) +
-      BytesOfLaws(view.body_contacts.law, between_bodies, kBodyJacobian, method) +
-      kJacobianEntry * (Count(view.contacts.jacobian) + Count(view.contacts.angular_jacobian) +
-                        kBodyJacobian * between_bodies) +
-      static_cast<double>(
-          std::ranges::count_if(view.body_contacts.body_b, [](int b) { return b >= 0; })) *
-          (kPair + kPairEntry * kBodyMatrix);
+  const double body_jacobians =
+      kBodyJacobian * between_bodies * (HasAngular(view.body_contacts.law) ? 2 : 1);
+  double bytes = given * BytesOfLaw(view.contacts.law, per) +
+                 between_bodies * BytesOfLaw(view.body_contacts.law, per) +
+                 per.jacobian_entry * (Count(view.contacts.jacobian) +
+                                       Count(view.contacts.angular_jacobian) + body_jacobians) +
+                 static_cast<double>(std::ranges::count_if(view.body_contacts.body_b,
+                                                           [](int b) { return b >= 0; })) *
+                     (per.pair + per.pair_entry * kBodyMatrix);
   const size_t with_both = std::min(view.contacts.tree_a.size(), view.contacts.tree_b.size());
   for (size_t i = 0; i < with_both; ++i) {
     const double entries =
         trees.dofs(view.contacts.tree_a[i]) * trees.dofs(view.contacts.tree_b[i]);
-    if (entries > 0) bytes += kPair + kPairEntry * entries;
+    if (entries > 0) bytes += per.pair + per.pair_entry * entries;
   }
   const std::span<const int32_t> part_tree = view.contacts.part_tree;
   size_t part = 0;
@@ -161,14 +183,14 @@ double BytesOfContacts(const ContactProblemView& view, const Trees& trees,
     for (const size_t end = std::min<size_t>(part_tree.size(), part + parts); part < end; ++part) {
       joined.Add(trees.dofs(part_tree[part]));
     }
-    bytes += joined.bytes();
+    bytes += joined.bytes(per);
   }
   return bytes;
 }
 
-double BytesOfRows(const ContactProblemView& view, const MethodBytes& method, Trees* trees) {
+double BytesOfRows(const ContactProblemView& view, const BytesPer& per, Trees* trees) {
   const auto indices = view.rows.velocity_index;
-  double bytes = (kRow + method.row) * Count(view.rows.entries) + kRowEntry * Count(indices);
+  double bytes = per.row * Count(view.rows.entries) + per.row_entry * Count(indices);
   size_t first = 0;
   for (const uint32_t entries : view.rows.entries) {
     const size_t end = std::min<size_t>(indices.size(), first + entries);
@@ -182,7 +204,69 @@ double BytesOfRows(const ContactProblemView& view, const MethodBytes& method, Tr
       joined.Add(trees->dofs(tree));
     }
     first = end;
-    bytes += joined.bytes();
+    bytes += joined.bytes(per);
+  }
+  return bytes;
+}
+
+double BytesOfProblem(const ContactProblemView& view, const BytesPer& per) {
+  Trees trees(view);
+  return per.problem + BytesOfTrees(view, per) + BytesOfContacts(view, trees, per) +
+         BytesOfRows(view, per, &trees);
+}
+
+int64_t InRange(double bytes) {
+  // An invalid problem may ask for more than there are numbers for.
+  constexpr double kMost = 1e15;
+  return static_cast<int64_t>(std::min(kMost, bytes));
+}
+
+// Apart, since a workspace has room for the most of each among the shards that were solved in it.
+struct ShardBytes {
+  double trees{0}, contacts{0}, rows{0};
+
+  void RaiseTo(const ShardBytes& other) {
+    trees = std::max(trees, other.trees);
+    contacts = std::max(contacts, other.contacts);
+    rows = std::max(rows, other.rows);
+  }
+  double sum() const { return trees + contacts + rows; }
+};
+
+ShardBytes BytesOfShard(const ShardedProblem& scene, int number, const BytesPer& per) {
+  const ProblemLayout& layout = scene.layout();
+  const ContactProblemView& view = scene.view();
+  const Shard shard = scene.shards().shard(number);
+  ShardBytes bytes;
+  bytes.trees = per.problem;
+  for (const int tree : shard.trees) {
+    const double n = layout.dofs[tree];
+    bytes.trees += per.tree + per.velocity * n + per.matrix_entry * n * n;
+  }
+  for (const int pair : shard.coupled) {
+    const auto& [a, b, start] = layout.coupled[pair];
+    bytes.trees += per.pair + per.coupled_entry * layout.dofs[a] * layout.dofs[b];
+  }
+  for (const int contact : shard.contacts) {
+    const ContactProblemView::Law& law =
+        contact < layout.jacobian_contacts ? view.contacts.law : view.body_contacts.law;
+    TreesOfConstraint joined;
+    for (int64_t i = layout.contact_start[contact]; i < layout.contact_start[contact + 1]; ++i) {
+      joined.Add(layout.dofs[layout.contact_trees[i]]);
+    }
+    bytes.contacts += BytesOfLaw(law, per) + joined.bytes(per) +
+                      per.jacobian_entry * 3 * joined.sum * (HasAngular(law) ? 2 : 1);
+  }
+  for (const int row : shard.rows) {
+    TreesOfConstraint joined;
+    int last = -1;
+    for (int64_t e = layout.row_start[row]; e < layout.row_start[row + 1]; ++e) {
+      const int tree = layout.row_entries[e].tree;
+      if (tree != last) joined.Add(layout.dofs[tree]);
+      last = tree;
+    }
+    const auto entries = static_cast<double>(layout.row_start[row + 1] - layout.row_start[row]);
+    bytes.rows += per.row + per.row_entry * entries + joined.bytes(per);
   }
   return bytes;
 }
@@ -190,13 +274,22 @@ double BytesOfRows(const ContactProblemView& view, const MethodBytes& method, Tr
 }  // namespace
 
 int64_t BytesOfSolve(const ContactProblemView& view, const SolverOptions& options) {
-  // An invalid problem may ask for more than there are numbers for.
-  constexpr double kMost = 1e15;
-  const MethodBytes method = BytesOfMethod(options);
-  Trees trees(view);
-  return static_cast<int64_t>(std::min(kMost, kProblem + BytesOfTrees(view, method) +
-                                                  BytesOfContacts(view, trees, method) +
-                                                  BytesOfRows(view, method, &trees)));
+  return InRange(BytesOfProblem(view, BytesOfMethod(options)));
+}
+
+int64_t BytesOfSolve(const ShardedProblem& scene, const SolverOptions& options, int threads) {
+  const BytesPer per = BytesOfMethod(options);
+  const int first_small = scene.neighbours().has_large() ? 1 : 0;
+  double all = 0;  // small shards
+  ShardBytes most;
+  for (int number = first_small; number < scene.shards().count(); ++number) {
+    const ShardBytes bytes = BytesOfShard(scene, number, per);
+    all += bytes.sum();
+    most.RaiseTo(bytes);
+  }
+  const double large = first_small == 1 ? BytesOfShard(scene, 0, per).sum() : 0;
+  return InRange(BytesOfProblem(scene.view(), kScene) + large +
+                 std::min(all, threads * most.sum()));
 }
 
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits) {

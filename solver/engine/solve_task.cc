@@ -54,14 +54,17 @@ EngineStatus SolveTask::ReadWhole() {
   return {};
 }
 
-EngineStatus SolveTask::Read(SolveRequest request, const EngineLimits& limits) {
-  const bool shares = request.settings.solver.islands && !request.derivatives;
+EngineStatus SolveTask::Read(SolveRequest request, const EngineLimits& limits, int threads) {
+  const SolverOptions& options = request.settings.solver;
+  const bool shares = options.islands && !request.derivatives;
   if (EngineStatus read = Read(request.problem, limits.problem, shares ? request.shared : nullptr);
       !read) {
     return read;
   }
-  const int64_t bytes = BytesOfSolve(view_, request.settings.solver);
-  if (EngineStatus checked = CheckSolveMemory(bytes, limits); !checked) return checked;
+  const bool goes_by_shards = in_shards_ && options.islands && !request.derivatives;
+  solve_bytes_ =
+      goes_by_shards ? BytesOfSolve(sharded_, options, threads) : BytesOfSolve(view_, options);
+  if (EngineStatus checked = CheckSolveMemory(solve_bytes_, limits); !checked) return checked;
   if (!request.derivatives) return {};
   return ReadDerivatives(*std::move(request.derivatives), limits);
 }

@@ -36,9 +36,9 @@ class SolveTask {
   // Reads a problem. Its arrays must live until it is answered, and so must `shared`.
   EngineStatus Read(const ContactProblemView& view, const ProblemLimits& limits = {},
                     SharedIslands* shared = nullptr);
-  // Reads problem and derivatives of a request, and checks its memory. The velocity of the
-  // derivatives becomes the guess.
-  EngineStatus Read(SolveRequest request, const EngineLimits& limits);
+  // Reads problem and derivatives of a request that at most `threads` threads will solve, and
+  // checks its memory. The velocity of the derivatives becomes the guess.
+  EngineStatus Read(SolveRequest request, const EngineLimits& limits, int threads);
 
   const ContactProblemView& view() const { return view_; }
   // The problem that is differentiated, checked.
@@ -67,6 +67,9 @@ class SolveTask {
   EngineStatus Solve(Solver* solver, const SolverOptions& options, const CallLimits& call,
                      const SolveLimits& limits, ContactSolution* solution,
                      Derivatives* derivatives = nullptr);
+
+  // BytesOfSolve of the way by which the request that was read will be solved.
+  int64_t solve_bytes() const { return solve_bytes_; }
 
   size_t storage_bytes() const {
     return StorageBytes(problem_, sharded_, sharing_, guess_, derivatives_);
@@ -97,6 +100,7 @@ class SolveTask {
   std::optional<DerivativesRequest> derivatives_;
   InputSelection wanted_;  // of the derivatives
   double predicted_s_{0};
+  int64_t solve_bytes_{0};
 };
 
 }  // namespace sap

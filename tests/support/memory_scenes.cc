@@ -88,6 +88,7 @@ std::vector<MemoryScene> MemoryScenes(int scale) {
   add("bodies on the ground", BodiesOnTheGround(2000 * scale));
   add("bodies in heaps of 5", Heaps(1, 200 * scale, 5));
   add("bodies in a pile", HeapsBeforeAPile(0, 500 * scale));
+  add("a pile among heaps", HeapsBeforeAPile(300 * scale, 200 * scale));
   add("bodies thrown together", RandomBodiesInContact(1, 300 * scale, 3000 * scale));
   return scenes;
 }

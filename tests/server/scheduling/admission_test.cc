@@ -61,11 +61,22 @@ TEST_F(AdmissionTest, WorkThatNeedNotBeDoneIsReleasedBeforeItsCall) {
   Demand demand{.work_s = 6};
   EXPECT_EQ(Admit(a_, demand), "accepted");
   EXPECT_EQ(Admit(a_, {.work_s = 4}), "CLIENT_WORK");
-  admission_.ReleaseWork(a_.get(), 5, &demand);
+  admission_.ReleasePart(a_.get(), {.work_s = 5}, &demand);
   EXPECT_EQ(Admit(a_, {.work_s = 4}), "accepted");
   EXPECT_EQ(Admit(b_, {.work_s = 6}), "SERVER_WORK");
   admission_.Release(a_.get(), demand);
   EXPECT_EQ(Admit(b_, {.work_s = 6}), "accepted");
+}
+
+TEST_F(AdmissionTest, BytesThatAreNotNeededAreReleasedBeforeTheirCall) {
+  Demand demand{.bytes = 600};
+  EXPECT_EQ(Admit(a_, demand), "accepted");
+  EXPECT_EQ(Admit(a_, {.bytes = 200}), "CLIENT_BYTES");
+  admission_.ReleasePart(a_.get(), {.bytes = 400}, &demand);
+  EXPECT_EQ(Admit(a_, {.bytes = 200}), "accepted");
+  EXPECT_EQ(Admit(b_, {.bytes = 601}), "SERVER_BYTES");
+  admission_.Release(a_.get(), demand);
+  EXPECT_EQ(admission_.bytes(), 200);
 }
 
 TEST_F(AdmissionTest, SessionsAreBoundedForOneClientAndForAll) {

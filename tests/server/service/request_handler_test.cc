@@ -3,11 +3,15 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "client/cpp/transport/message_conversion.h"
+#include "solver/engine/solve_memory.h"
+#include "solver/sharded_problem.h"
 #include "tests/support/await.h"
 #include "tests/support/blocking_handler.h"
+#include "tests/support/random_problem.h"
 #include "tests/support/scenes.h"
 
 namespace sap {
@@ -308,6 +312,33 @@ TEST(RequestHandlerTest, AProblemOverTheMemoryLimitIsRefusedWithBothSizesAndNoOt
   config.max_solve_memory_mib = 128;
   EXPECT_TRUE(
       test::BlockingHandler(config).Solve(BlockRequest(10), CallContext(), &response).has_value());
+}
+
+// What a call is admitted with is the bound of a scene that is laid out as a whole.
+TEST(RequestHandlerTest, ASceneInShardsCountsWithWhatShardsTake) {
+  const test::ProblemArrays scene = test::Heaps(1, 1000, 5);
+  v1::SolveRequest request;
+  client::ToMessage(scene, request.mutable_problem());
+  const auto request_bytes = static_cast<int64_t>(request.ByteSizeLong());
+  ShardedProblem shards;
+  ASSERT_TRUE(shards.Read(scene.View(), {}));
+  const ServerConfig config = Config(200);
+  const int64_t whole = request_bytes + BytesOfSolve(scene.View());
+  const int64_t in_shards = request_bytes + BytesOfSolve(shards, {}, config.threads);
+  EXPECT_LT(2 * in_shards, whole);
+  test::BlockingHandler handler(config);
+  EXPECT_TRUE(test::Await([&] {
+    v1::SolveResponse response;
+    Outcome outcome;
+    handler.Start(request, CallContext(), &response, Outcome::Done, &outcome);
+    std::set<int64_t> seen;
+    while (handler.admission().calls() > 0) seen.insert(handler.admission().bytes());
+    EXPECT_TRUE(outcome.Wait().has_value());
+    seen.erase(0);
+    for (const int64_t bytes : seen) EXPECT_TRUE(bytes == whole || bytes == in_shards) << bytes;
+    return seen.contains(in_shards);
+  }));
+  EXPECT_EQ(handler.admission().bytes(), 0);
 }
 
 TEST(RequestHandlerTest, TimingsCoverThePhases) {

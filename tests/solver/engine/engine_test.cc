@@ -224,7 +224,7 @@ TEST_F(SceneInShardsTest, ItIsDifferentiatedAsAWhole) {
   const std::vector<double> velocity(Checked(scene_).num_velocities(), 1.0);
   DerivativesRequest request;
   request.cotangents = {{.velocity = velocity}};
-  ASSERT_TRUE(task.Read({scene_.View(), {}, request}, kInProcessLimits).has_value());
+  ASSERT_TRUE(task.Read({scene_.View(), {}, request}, kInProcessLimits, 1).has_value());
   Solver solver(nullptr);
   ContactSolution solution;
   Derivatives derivatives;
@@ -249,12 +249,12 @@ TEST(SolveTaskTest, DerivativesAreCheckedWithTheirNumber) {
   const std::vector<double> short_by_one(velocity.begin() + 1, velocity.end());
   DerivativesRequest request;
   request.cotangents = {{.velocity = velocity}, {.velocity = short_by_one}};
-  const EngineStatus status = task.Read({problem.View(), {}, request}, kInProcessLimits);
+  const EngineStatus status = task.Read({problem.View(), {}, request}, kInProcessLimits, 1);
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().field, "cotangents[1].velocity");
   request.cotangents.pop_back();
   request.velocity = velocity;
-  EXPECT_TRUE(task.Read({problem.View(), {}, request}, kInProcessLimits).has_value());
+  EXPECT_TRUE(task.Read({problem.View(), {}, request}, kInProcessLimits, 1).has_value());
   EXPECT_EQ(task.problem().v_guess()[0], 1.0);
 }
 

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "solver/engine/solve_task.h"
 #include "solver/sharded_problem.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/memory_scenes.h"
+#include "tests/support/random_problem.h"
 
 namespace sap::test {
 namespace {
@@ -32,21 +35,28 @@ Measured Solve(const ContactProblemView& view, const SolverOptions& options, Tas
   return measured;
 }
 
+// Each body on the ground, with a row.
+ProblemArrays BodiesWithRows(int count) {
+  ProblemArrays scene = Heaps(1, count, 1);
+  for (int i = 0; i < count; ++i) scene.AddRow({static_cast<uint32_t>(6 * i)}, {1.0});
+  return scene;
+}
+
 void ExpectWithinBound(const SolverOptions& options) {
-  TaskArena arena(2);
+  TaskArena two(2), eight(8);
   for (const MemoryScene& scene : MemoryScenes()) {
     const ContactProblemView view = scene.problem.View();
-    const int64_t bound = BytesOfSolve(view, options);
-    for (TaskArena* const threads : {static_cast<TaskArena*>(nullptr), &arena}) {
-      const Measured measured = Solve(view, options, threads);
+    for (TaskArena* const arena : {static_cast<TaskArena*>(nullptr), &two, &eight}) {
+      ShardedProblem shards;
+      const bool in_shards = shards.Read(view, {});
+      const int threads = arena != nullptr ? arena->num_threads() : 1;
+      const int64_t bound =
+          in_shards ? BytesOfSolve(shards, options, threads) : BytesOfSolve(view, options);
+      const Measured measured = Solve(view, options, arena);
       EXPECT_LE(measured.peak - measured.factors, bound) << scene.name;
-      // What nothing touches is in no island, and its bound is that of what is.
-      if (measured.islands == 0) continue;
-      // The layout of a scene in shards is never in memory as a whole.
-      if (ShardedProblem().Read(view, {})) {
-        EXPECT_LE(2 * (measured.peak - measured.factors), bound) << scene.name;
-        continue;
-      }
+      // What nothing touches is in no island, and its bound is that of what is. The bound of shards
+      // has room for the refusal of a value.
+      if (measured.islands == 0 || in_shards) continue;
       EXPECT_GE(4 * (measured.peak - measured.factors), bound) << scene.name;
     }
   }
@@ -66,6 +76,43 @@ TEST(SolveMemoryTest, TheBoundByDefaultIsThatOfTheInteriorPoint) {
   for (const MemoryScene& scene : MemoryScenes()) {
     const ContactProblemView view = scene.problem.View();
     EXPECT_EQ(BytesOfSolve(view), BytesOfSolve(view, {.interior_point = InteriorPoint::kAlways}));
+  }
+}
+
+TEST(SolveMemoryTest, ShardsCountWithHalfOfTheWholeOrLess) {
+  int scenes_in_shards = 0;
+  for (const MemoryScene& scene : MemoryScenes()) {
+    const ContactProblemView view = scene.problem.View();
+    ShardedProblem shards;
+    if (!shards.Read(view, {})) continue;
+    ++scenes_in_shards;
+    EXPECT_LE(2 * BytesOfSolve(shards, {}, /*threads=*/2), BytesOfSolve(view)) << scene.name;
+  }
+  EXPECT_EQ(scenes_in_shards, 4);
+}
+
+// Its last value is found at fault by a shard, then the scene is read as a whole.
+TEST(SolveMemoryTest, ARefusedSceneInShardsTakesAtMostItsBound) {
+  ProblemArrays heaps = Heaps(1, 400, 5), ground = BodiesWithRows(2000);
+  heaps.body_contacts.normal.back() = 0.5;
+  ground.rows.coefficient.back() = std::numeric_limits<double>::infinity();
+  for (const ProblemArrays& scene : {heaps, ground}) {
+    for (const int threads : {1, 2, 8}) {
+      TaskArena arena(threads);
+      ShardedProblem shards;
+      ASSERT_TRUE(shards.Read(scene.View(), {}));
+      const int64_t bound = BytesOfSolve(shards, {}, threads);
+      const int64_t before = LiveBytes();
+      ForgetPeak();
+      SolveTask task;
+      ASSERT_TRUE(task.Read(scene.View()).has_value());
+      Solver solver(&arena);
+      ContactSolution solution;
+      EXPECT_FALSE(task.Solve(&solver, {}, CallLimits(), SolveLimits(), &solution).has_value());
+      const auto factors = static_cast<int64_t>(solver.factor_bytes());
+      EXPECT_LE(PeakBytes() - before - factors, bound);
+      EXPECT_GE(4 * (PeakBytes() - before - factors), bound);
+    }
   }
 }
 

@@ -36,7 +36,7 @@ struct Stream {
              const DerivativesRequest* request = nullptr) {
     SolveRequest asked{problem.View()};
     if (request != nullptr) asked.derivatives = *request;
-    ASSERT_TRUE(task.Read(std::move(asked), kInProcessLimits).has_value());
+    ASSERT_TRUE(task.Read(std::move(asked), kInProcessLimits, 1).has_value());
     ASSERT_TRUE(task.Solve(&solver, options, CallLimits(), SolveLimits(), &solution,
                            request != nullptr ? &derivatives : nullptr)
                     .has_value());
