@@ -5,10 +5,11 @@
 //
 // The scene is simulated by steps of 10 ms; the steps FROM <= step < TO are measured, of which FROM
 // should leave some to warm up. Each stage is run here, on one thread, by the functions that client
-// and server call; then the step is taken by a session at a server with N solver threads on a Unix
-// socket, over C connections, for the processor time and page faults of its threads. Prints,
-// separated by semicolons: thread, stage, processor time [ms] and page faults of a step; medians of
-// the stages, means of the threads.
+// and server call, and those that one thread runs while the step waits are added up: the serial
+// chain. Then the step is taken by a session at a server with N solver threads on a Unix socket,
+// over C connections, for the processor time and page faults of its threads. Prints, separated by
+// semicolons: thread, stage, processor time [ms] and page faults of a step; medians of the stages,
+// means of the threads.
 #include <dirent.h>
 #include <sys/resource.h>
 
@@ -32,7 +33,6 @@
 #include "proto/codec/solution_encoder.h"
 #include "sap/v1/solver_service.grpc.pb.h"
 #include "server/rpc/message_bytes.h"
-#include "solver/engine/solve_memory.h"
 #include "solver/engine/solve_task.h"
 #include "tests/bench/scene_sequence.h"
 #include "tests/support/child_process.h"
@@ -42,6 +42,8 @@ namespace {
 
 // Threads with less time per step are left out.
 constexpr double kLeast_s = 50e-6;
+
+constexpr char kAllThreads[] = "server, all solver threads";
 
 double ThreadTime_s() {
   timespec time{};
@@ -82,9 +84,14 @@ class Stages {
   }
 
   void Print() const {
+    double serial_s = 0, serial_faults = 0;
     for (const Line& line : lines_) {
       PrintLine(line.who, line.what, Median(line.seconds), Median(line.faults));
+      if (line.who == kAllThreads) continue;
+      serial_s += Median(line.seconds);
+      serial_faults += Median(line.faults);
     }
+    PrintLine("one after the other", "serial chain", serial_s, serial_faults);
   }
 
  private:
@@ -127,7 +134,7 @@ std::map<std::string, ThreadUse> ThreadsOf(pid_t process) {
 // One step by the functions of client and server, one after the other.
 class Here {
  public:
-  explicit Here(const bool* measured) : stages_(measured) {}
+  Here(int threads, const bool* measured) : threads_(threads), stages_(measured) {}
 
   void Step(const ContactProblemView& view) {
     grpc::ByteBuffer request, answer;
@@ -137,16 +144,13 @@ class Here {
                 [&] { request = client::StepRequestBytes(1, view, std::nullopt); });
     stages_.Run("server, long messages", "bounds and parse of the request",
                 [&] { (void)ParseMessage(bounds_, &request, &message); });
-    tl::expected<ContactProblemView, EngineError> decoded;
-    stages_.Run("server, solver thread", "bound of memory", [&] {
-      decoded = DecodeProblem(message.step().problem());
-      (void)BytesOfSolve(*decoded);
+    stages_.Run("server, solver thread", "indices, islands, shards, bound of memory", [&] {
+      const SolveRequest step{.problem = *DecodeProblem(message.step().problem())};
+      (void)task_.Read(step, EngineLimits(), threads_);
     });
-    stages_.Run("server, solver thread", "indices, islands, shards",
-                [&] { (void)task_.Read(*decoded); });
     stages_.Run("server, solver thread", "guess by names",
                 [&] { (void)task_.StartFrom(velocities_); });
-    stages_.Run("server, all solver threads", "shards read, laid out, solved",
+    stages_.Run(kAllThreads, "shards read, laid out, solved",
                 [&] { (void)task_.Solve(&solver_, {}, {}, {}, &solution_); });
     stages_.Run("server, solver thread", "velocities kept",
                 [&] { velocities_.Remember(task_.trees(), solution_); });
@@ -169,6 +173,7 @@ class Here {
   void Print() const { stages_.Print(); }
 
  private:
+  const int threads_;
   const MessageBounds bounds_{v1::SolveSessionRequest::descriptor(), EngineLimits()};
   SolveTask task_;
   Solver solver_{nullptr};
@@ -193,7 +198,7 @@ int Run(const Request& request) {
   if (!client) return std::fprintf(stderr, "%s\n", client.error().message.c_str()), 1;
   auto session = client->OpenSession();
   bool measured = false;
-  Here here(&measured);
+  Here here(threads, &measured);
   std::map<std::string, ThreadUse> before;
   std::vector<double> client_s, client_faults, wall_s;
   const auto solve = [&](const ContactProblemView& view,
