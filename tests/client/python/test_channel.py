@@ -11,6 +11,7 @@ import pytest
 import sap_islands as sap
 import sap_islands.aio
 import trustme
+from sap_islands.__main__ import main
 
 from support.scenes import balls_on_floor, same_bits
 from support.server_process import ServerProcess
@@ -71,6 +72,26 @@ def test_calls_over_tls_with_a_token_give_the_same_bits(
             assert same_bits(await twin.solve(problem), expected)
 
     asyncio.run(run())
+
+
+def test_the_command_line_has_the_flags_of_the_other_client(
+    secure_address: str, tls: sap.Tls, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert isinstance(tls.root_certificates, bytes)
+    assert isinstance(tls.certificate_chain, bytes)
+    sap.save_problem(balls_on_floor([0.0]), tmp_path / "problem.json")
+    (tmp_path / "ca").write_bytes(tls.root_certificates)
+    (tmp_path / "certificate").write_bytes(tls.certificate_chain)
+    (tmp_path / "token").write_text(TOKEN + "\n")
+    encrypted = [
+        *("solve", str(tmp_path / "problem.json"), "--server", secure_address),
+        *("--tls-ca", str(tmp_path / "ca"), "--tls-cert", str(tmp_path / "certificate")),
+        *("--tls-key", str(tls.private_key), "--tls-server-name", "sap.example"),
+    ]
+    assert main(encrypted) == 2
+    assert "a valid bearer token is required" in capsys.readouterr().err
+    assert main([*encrypted, "--token-file", str(tmp_path / "token")]) == 0
+    assert main([*encrypted, "--token-file", str(tmp_path / "nothing")]) == 2
 
 
 def test_server_name_may_differ_from_the_address(secure_address: str, tls: sap.Tls) -> None:

@@ -18,6 +18,7 @@ from sap_islands._arrays.array_field import concatenate
 from sap_islands._arrays.bodies import RigidBodies, Trees
 from sap_islands._arrays.constraint_rows import ConstraintRows
 from sap_islands._arrays.contacts import WORLD, BodyContacts, ContactLaw, Contacts, HuntCrossley
+from sap_islands._arrays.description import describe
 from sap_islands._library import formats
 
 __all__ = [
@@ -126,6 +127,21 @@ class Problem:
     def num_contacts(self) -> int:
         """Number of contacts and body contacts."""
         return self.contacts.count + self.body_contacts.count
+
+    def describe(self) -> str:
+        """A few lines in SI units: counts, masses, speeds, overlap of contacts, stiffness.
+
+        A time step in ms, a mass in g or a length in mm is seen here at once, where the solver
+        cannot know what was meant.
+        """
+        return describe(
+            self.time_step,
+            self.trees,
+            self.bodies,
+            self.contacts,
+            self.body_contacts,
+            self.rows,
+        )
 
     def to_bytes(self) -> bytes:
         """The serialized sap.v1.ContactProblem."""

@@ -19,7 +19,7 @@ INTERRUPTED = 130  # exit code of a program that Ctrl-C has ended
 
 
 def add_server_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that select a server."""
+    """Adds the options that select a server, with the names that sap-client has for them."""
     group = parser.add_argument_group("server")
     group.add_argument(
         "--server",
@@ -29,14 +29,29 @@ def add_server_arguments(parser: argparse.ArgumentParser) -> None:
         "embedded:process (default: solve in this process)",
     )
     group.add_argument("--tls", action="store_true", help="encrypt the connection")
-    group.add_argument("--ca", metavar="PEM", help="trusted root certificates; implies --tls")
+    for name, metavar, what in (
+        ("ca", "PEM", "trusted authorities, in place of those of the system"),
+        ("cert", "PEM", "certificate of this client"),
+        ("key", "PEM", "private key of --tls-cert"),
+        ("server-name", "NAME", "name in the server's certificate, if it is not the host"),
+    ):
+        group.add_argument(f"--tls-{name}", metavar=metavar, help=f"{what}; implies --tls")
+    group.add_argument(
+        "--token-file", metavar="FILE", help=f"bearer token (default: ${TOKEN_VARIABLE}, if set)"
+    )
 
 
 def connect_to(arguments: argparse.Namespace) -> Client:
-    """Connects to the selected server, with the token in $SAP_TOKEN if it is set."""
-    tls: Tls | bool = Tls(root_certificates=arguments.ca) if arguments.ca else arguments.tls
+    """Connects to the selected server, with the token of --token-file or $SAP_TOKEN.
+
+    Raises:
+        InvalidArgument: A file is not readable, or an argument is malformed.
+    """
+    tls = Tls(arguments.tls_ca, arguments.tls_cert, arguments.tls_key, arguments.tls_server_name)
     token = os.environ.get(TOKEN_VARIABLE)
-    return connect(arguments.server, tls=tls, token=token)
+    if arguments.token_file is not None:
+        token = Path(arguments.token_file).read_text("utf-8", "replace").strip()
+    return connect(arguments.server, tls=tls if tls != Tls() else arguments.tls, token=token)
 
 
 def add_solver_arguments(parser: argparse.ArgumentParser) -> None:
