@@ -43,7 +43,8 @@ REFERENCE = {
         "Problems",
         "sap_islands.problem",
         "Problem Trees RigidBodies Contacts BodyContacts ConstraintRows ContactLaw HuntCrossley "
-        "Regularization RegularizationRule WORLD concatenate",
+        "Regularization RegularizationRule WORLD concatenate "
+        "Joints Frame advance Advanced rotations",
     ),
     "gradients": (
         "Gradients",

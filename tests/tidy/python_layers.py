@@ -35,6 +35,7 @@ PYTHON = {
     **dict.fromkeys(DATA[len(STRUCTS):], DATA),
     **dict.fromkeys(("problem_files", "recording"), FILES),
     "resting": RESTING,
+    **dict.fromkeys(("joints", "motion"), ARRAYS),
     "tls": (),
     "native": (),
     "binaries": PROCESS,
@@ -59,7 +60,7 @@ PYTHON = {
     "referee": REFEREE,
     "tools": (*CLIENT, *REFEREE, "replacement", "fem", "scenes", "soft_scenes", "tools"),
     "__main__": ("errors", "tools"),
-    "": (*FILES, *CLIENT, "resting", "referee"),
+    "": (*FILES, *CLIENT, "joints", "motion", "resting", "referee"),
 }
 
 # Packages that stay behind some modules: a user without them can use all the others.

@@ -187,6 +187,7 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
     [
         ("README.md", "ConstraintRows"),
         ("client/python/ROWS.md", "ConstraintRows"),
+        ("client/python/ROWS.md", "sap.Joints(rod)"),
         ("deploy/docs/gradients.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
         ("deploy/docs/soft_bodies.md", "coupled_a"),

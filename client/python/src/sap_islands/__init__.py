@@ -41,6 +41,8 @@ from sap_islands.errors import (
     Unavailable,
     Unimplemented,
 )
+from sap_islands.joints import Frame, Joints
+from sap_islands.motion import Advanced, advance, rotations
 from sap_islands.options import (
     CoulombFriction,
     InteriorPoint,
@@ -78,6 +80,7 @@ __all__ = [
     "WORLD",
     "Aborted",
     "AdjointStatus",
+    "Advanced",
     "BodyContacts",
     "BodyMoves",
     "Cancelled",
@@ -92,6 +95,7 @@ __all__ = [
     "DifferentiateRequest",
     "EmbeddedServer",
     "FailedPrecondition",
+    "Frame",
     "Gradient",
     "HuntCrossley",
     "InteriorPoint",
@@ -100,6 +104,7 @@ __all__ = [
     "Island",
     "IslandStatus",
     "Islands",
+    "Joints",
     "LongSteps",
     "NewtonMethod",
     "Options",
@@ -128,10 +133,12 @@ __all__ = [
     "Unavailable",
     "Unimplemented",
     "WakeReason",
+    "advance",
     "concatenate",
     "connect",
     "load_problem",
     "read_recording",
+    "rotations",
     "save_problem",
 ]
 
