@@ -319,7 +319,7 @@ void Drain(const sap::ServerConfig& config, const Shutdown& shutdown, Server* se
 
 int main(int argc, char** argv) {
   sap::ServerConfig config;
-  if (const auto exit_code = sap::ReadServerFlags(argc, argv, &config)) return *exit_code;
+  if (const auto exit_code = sap::ReadServerFlags(argc, argv, environ, &config)) return *exit_code;
   // Debian's Abseil runs lock-order cycle detection on every gRPC lock, which costs more than the
   // lock itself.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -3,9 +3,12 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "proto/flags/flag_checks.h"
+#include "proto/flags/flag_sources.h"
 #include "proto/flags/usage_error.h"
 #include "server/listen_address.h"
 #include "server/server_identity.h"
@@ -32,6 +35,7 @@ CLI::Validator ZeroOr(const CLI::Validator& others) {
 }
 
 void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
+  app->option_defaults()->group("Recording");
   using Rule = RecordingConfig::Rule;
   const std::map<std::string, Rule> rules{
       {"all", Rule::kAll}, {"failed", Rule::kFailed}, {"slower", Rule::kSlower}};
@@ -55,6 +59,7 @@ void AddRecordingFlags(CLI::App* app, RecordingConfig* recording) {
 }
 
 void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
+  app->option_defaults()->group("Security");
   CLI::Option* certificate = app->add_option("--tls-cert", security->tls.certificate,
                                              "Certificate (PEM); reloaded when the file changes");
   CLI::Option* key =
@@ -80,6 +85,7 @@ void AddSecurityFlags(CLI::App* app, SecurityConfig* security) {
 }
 
 void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
+  app->option_defaults()->group("Connections");
   app->add_option("--max-streams-per-connection", connection->max_streams,
                   "Limit of concurrent calls on a connection; further calls wait in the client")
       ->check(CLI::Range(1, 1'000'000));
@@ -116,6 +122,7 @@ void AddConnectionFlags(CLI::App* app, ConnectionConfig* connection) {
 }
 
 void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Admission, in total and per client");
   const auto add = [app](auto* limits, const std::string& who, const std::string& what) {
     app->add_option("--max-" + who + "-calls", limits->max_calls,
                     "Limit of concurrent calls " + what + "; beyond it RESOURCE_EXHAUSTED")
@@ -142,6 +149,7 @@ void AddAdmissionFlags(CLI::App* app, ServerConfig* config) {
 }
 
 void AddSessionFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Sessions");
   SessionConfig* session = &config->session;
   app->add_option("--max-sessions", config->admission.all.max_sessions,
                   "Limit of open sessions; beyond it RESOURCE_EXHAUSTED")
@@ -160,7 +168,91 @@ void AddSessionFlags(CLI::App* app, ServerConfig* config) {
       ->check(Between(0.1, 86'400.0));
 }
 
+void AddMessageFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Messages");
+  app->add_option("--max-message-bytes", config->max_message_bytes,
+                  "Limit of the size of a request, and of an answer of derivatives")
+      ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
+  app->add_option("--read-timeout-s", config->read_timeout_s,
+                  "Time for the server to receive a request; then the call is cancelled")
+      ->check(Between(0.1, 86'400.0));
+  app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-derivatives", config->max_derivatives,
+                  "Limit of cotangents and tangents of a problem to differentiate, together")
+      ->check(CLI::Range(1, 1'000'000));
+}
+
+void AddProblemFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Problems");
+  app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
+      ->check(CLI::Range(1, kMostTrees));
+  app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,
+                  "Limit of degrees of freedom per tree")
+      ->check(CLI::Range(1, kMostTreeDofs));
+  app->add_option("--max-contacts", config->problem.max_contacts, "Limit of contacts per problem")
+      ->check(CLI::Range(1, 1 << 26));
+  app->add_option("--max-rows", config->problem.max_rows, "Limit of constraint rows per problem")
+      ->check(CLI::Range(1, 1 << 26));
+  app->add_option("--max-row-entries", config->problem.max_row_entries,
+                  "Limit of entries of all constraint rows of a problem")
+      ->check(CLI::Range(1, 1 << 28));
+  app->add_option("--max-row-pairs", config->problem.max_row_pairs,
+                  "Limit of pairs of trees that the rows of a problem join: k (k - 1) / 2 for a "
+                  "row over k trees; also of those that contacts by parts join, and of coupled "
+                  "trees")
+      ->check(CLI::Range(1, 1 << 26));
+  app->add_option("--max-iterations", config->max_iterations,
+                  "Largest iteration limit that a client may request")
+      ->check(CLI::Range(1, 1'000'000));
+  app->add_option("--max-solve-memory-mib", config->max_solve_memory_mib,
+                  "Limit of memory for the factorization of a problem, for what else it takes, and "
+                  "for its derivatives [MiB]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+}
+
+void AddThreadFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Addresses and threads");
+  app->add_option("--listen", config->listen,
+                  "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
+      ->check(ListenAddress());
+  app->add_option("--threads", config->threads,
+                  "Arena threads, which solve large problems; by default one per processor, or as "
+                  "many as the quota of the control group keeps busy")
+      ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--solver-nice", config->solver_nice,
+                  "Nice value of the arena threads, which lowers them below the io threads and the "
+                  "high-priority thread; 10 is recommended on a dedicated machine")
+      ->check(CLI::Range(0, 19));
+  app->add_option(
+         "--io-threads", config->io_threads,
+         "Threads that receive calls and solve small problems; from two on, one of them assists "
+         "the others under load")
+      ->check(CLI::Range(1, kMostThreads));
+  app->add_option("--idle-spinners", config->idle_spinners,
+                  "Limit of idle-priority spinners that keep processors out of sleep states for "
+                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
+                  "default where a control group limits it")
+      ->check(CLI::Range(0, kMostThreads));
+  app->add_option("--inline-below-us", config->inline_below_us,
+                  "Problems with a smaller predicted solve time are solved on the receiving thread")
+      ->check(Between(0.0, 1e6));
+  app->add_option(
+         "--memory-limit-bytes", config->memory_limit_bytes,
+         "Limit of resident memory, of which at 80 % new calls are refused; 0: that of the "
+         "control group, or the memory of the machine")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
+}
+
 void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
+  app->option_defaults()->group("Operations");
+  app->add_option("--lame-duck-s", config->lame_duck_s,
+                  "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
+                  "are notified, but calls are still accepted")
+      ->check(Between(0.0, 86'400.0));
+  app->add_option("--drain-timeout-s", config->drain_timeout_s,
+                  "Time for in-flight calls to finish after the lame-duck period")
+      ->check(Between(0.0, 86'400.0));
   const std::map<std::string, LogLevel> levels{{"debug", LogLevel::kDebug},
                                                {"info", LogLevel::kInfo},
                                                {"warning", LogLevel::kWarning},
@@ -186,89 +278,22 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
       ->needs(admin);
 }
 
-void AddMessageFlags(CLI::App* app, ServerConfig* config) {
-  app->add_option("--max-message-bytes", config->max_message_bytes,
-                  "Limit of the size of a request, and of an answer of derivatives")
-      ->check(CLI::Range(int64_t{1}, kLargestMessage_bytes));
-  app->add_option("--read-timeout-s", config->read_timeout_s,
-                  "Time for the server to receive a request; then the call is cancelled")
-      ->check(Between(0.1, 86'400.0));
-  app->add_option("--max-trees", config->problem.max_trees, "Limit of trees and bodies per problem")
-      ->check(CLI::Range(1, kMostTrees));
-  app->add_option("--max-tree-dofs", config->problem.max_tree_dofs,
-                  "Limit of degrees of freedom per tree")
-      ->check(CLI::Range(1, kMostTreeDofs));
-  app->add_option("--max-contacts", config->problem.max_contacts, "Limit of contacts per problem")
-      ->check(CLI::Range(1, 1 << 26));
-  app->add_option("--max-rows", config->problem.max_rows, "Limit of constraint rows per problem")
-      ->check(CLI::Range(1, 1 << 26));
-  app->add_option("--max-row-entries", config->problem.max_row_entries,
-                  "Limit of entries of all constraint rows of a problem")
-      ->check(CLI::Range(1, 1 << 28));
-  app->add_option("--max-row-pairs", config->problem.max_row_pairs,
-                  "Limit of pairs of trees that the rows of a problem join: k (k - 1) / 2 for a "
-                  "row over k trees; also of those that contacts by parts join, and of coupled "
-                  "trees")
-      ->check(CLI::Range(1, 1 << 26));
-  app->add_option("--max-iterations", config->max_iterations,
-                  "Largest iteration limit that a client may request")
-      ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-solve-memory-mib", config->max_solve_memory_mib,
-                  "Limit of memory for the factorization of a problem, for what else it takes, and "
-                  "for its derivatives [MiB]")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-  app->add_option("--max-batch-problems", config->max_batch_problems, "Limit of problems per batch")
-      ->check(CLI::Range(1, 1'000'000));
-  app->add_option("--max-derivatives", config->max_derivatives,
-                  "Limit of cotangents and tangents of a problem to differentiate, together")
-      ->check(CLI::Range(1, 1'000'000));
-}
-
 void AddFlags(CLI::App* app, ServerConfig* config) {
-  app->add_option("--listen", config->listen,
-                  "Listen address: HOST:PORT (port 0: any free port) or unix:PATH")
-      ->check(ListenAddress());
-  app->add_option("--threads", config->threads,
-                  "Arena threads, which solve large problems; by default one per processor, or as "
-                  "many as the quota of the control group keeps busy")
-      ->check(CLI::Range(1, kMostThreads));
-  app->add_option("--solver-nice", config->solver_nice,
-                  "Nice value of the arena threads, which lowers them below the io threads and the "
-                  "high-priority thread; 10 is recommended on a dedicated machine")
-      ->check(CLI::Range(0, 19));
-  app->add_option(
-         "--io-threads", config->io_threads,
-         "Threads that receive calls and solve small problems; from two on, one of them assists "
-         "the others under load")
-      ->check(CLI::Range(1, kMostThreads));
-  app->add_option("--idle-spinners", config->idle_spinners,
-                  "Limit of idle-priority spinners that keep processors out of sleep states for "
-                  "low-latency sessions; 0 where processor time is shared or paid for, and by "
-                  "default where a control group limits it")
-      ->check(CLI::Range(0, kMostThreads));
-  AddMessageFlags(app, config);
-  app->add_option("--inline-below-us", config->inline_below_us,
-                  "Problems with a smaller predicted solve time are solved on the receiving thread")
-      ->check(Between(0.0, 1e6));
-  app->add_option(
-         "--memory-limit-bytes", config->memory_limit_bytes,
-         "Limit of resident memory, of which at 80 % new calls are refused; 0: that of the "
-         "control group, or the memory of the machine")
-      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50));
-  app->add_option("--lame-duck-s", config->lame_duck_s,
-                  "Lame-duck period after SIGTERM or SIGINT: health is NOT_SERVING and sessions "
-                  "are notified, but calls are still accepted")
-      ->check(Between(0.0, 86'400.0));
-  app->add_option("--drain-timeout-s", config->drain_timeout_s,
-                  "Time for in-flight calls to finish after the lame-duck period")
-      ->check(Between(0.0, 86'400.0));
-  AddSessionFlags(app, config);
-  AddOperationsFlags(app, config);
+  app->set_version_flag("--version", ServerVersion());
+  app->set_config("--config", "", "File of flags (TOML), one in each line: max-trees = 100");
+  app->config_formatter(std::make_shared<FlagFile>(app));
+  app->footer(
+      "The environment can have each flag as well: SAP_MAX_TREES is --max-trees. The command line\n"
+      "counts before the environment, and this before the file.\n");
+  AddThreadFlags(app, config);
   AddSecurityFlags(app, &config->security);
+  AddMessageFlags(app, config);
+  AddProblemFlags(app, config);
   AddConnectionFlags(app, &config->connection);
   AddAdmissionFlags(app, config);
+  AddSessionFlags(app, config);
+  AddOperationsFlags(app, config);
   AddRecordingFlags(app, &config->recording);
-  app->set_version_flag("--version", ServerVersion());
 }
 
 // Refuses a non-local address without TLS or without client authentication, unless the operator
@@ -307,12 +332,16 @@ std::string CheckAdminListen(const ServerConfig& config) {
 
 }  // namespace
 
-std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config) {
+std::optional<int> ReadServerFlags(int argc, const char* const* argv,
+                                   const char* const* environment, ServerConfig* config) {
   CLI::App app("Solves frictional contact problems sent over gRPC.", "sap-server");
   app.option_defaults()->always_capture_default();
   AddFlags(&app, config);
+  std::vector<std::string> from_environment;
+  const std::vector<const char*> arguments =
+      WithEnvironment(app, argc, argv, environment, &from_environment);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
     std::string error = CheckListen(*config);
     if (error.empty()) error = CheckAdminListen(*config);
     if (!error.empty()) {

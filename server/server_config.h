@@ -156,8 +156,10 @@ struct ServerConfig : EngineLimits {
 // fail again. Other starts that fail, as at an address in use, exit with 1.
 constexpr int kUsageError = 2;
 
-// Parses the command line into *config. Returns nothing on success. After --help, --version or an
-// error (already printed) it returns the exit code of the process: 0 or kUsageError.
-std::optional<int> ReadServerFlags(int argc, const char* const* argv, ServerConfig* config);
+// Reads the flags of the command line, of the environment ("SAP_THREADS=3", ..., null) and of the
+// file of --config into *config. Returns nothing on success. After --help, --version or an error
+// (already printed) it returns the exit code of the process: 0 or kUsageError.
+std::optional<int> ReadServerFlags(int argc, const char* const* argv,
+                                   const char* const* environment, ServerConfig* config);
 
 }  // namespace sap

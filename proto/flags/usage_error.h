@@ -25,6 +25,17 @@ inline int EditDistance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// "; did you mean 'NAME'?" with the name that is nearest to a word; empty: none is near.
+inline std::string DidYouMean(std::string_view word, const std::vector<std::string>& names) {
+  std::string nearest;
+  int least = 3;  // more is another word
+  for (const std::string& name : names) {
+    const int distance = EditDistance(word, name);
+    if (distance < least) least = distance, nearest = name;
+  }
+  return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
+}
+
 // Names the first argument that the program does not know, and the nearest command or flag; empty:
 // it knows all. CLI11 names no word in place of a subcommand, and suggests nothing.
 inline std::string UnknownArgument(const CLI::App& app) {
@@ -46,14 +57,8 @@ inline std::string UnknownArgument(const CLI::App& app) {
     commands.push_back(command->get_name());
   }
   if (!is_flag && commands.empty()) return "'" + word + "' is one argument too many";
-  std::string nearest;
-  int least = 3;  // more is another word
-  for (const std::string& name : is_flag ? flags : commands) {
-    const int distance = EditDistance(word, name);
-    if (distance < least) least = distance, nearest = name;
-  }
   return "'" + word + "' is not a " + (is_flag ? "flag" : "command") +
-         (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
+         DidYouMean(word, is_flag ? flags : commands);
 }
 
 // Prints the help or the error with which parsing has ended. Returns the exit code: 0 after help,

@@ -196,14 +196,20 @@ void FuzzFlags(Bytes bytes) {
   std::istringstream text(Text(bytes));
   std::vector<std::string> lines{"sap-server"};
   for (std::string line; lines.size() < 20 && std::getline(text, line);) {
-    // Their texts would fill the screen.
-    if (line.starts_with("--help") || line.starts_with("-h") || line == "--version") continue;
+    // Texts of help would fill the screen; a file may be a pipe that never ends.
+    if (line.starts_with("--help") || line.starts_with("-h") || line == "--version" ||
+        line.starts_with("--config")) {
+      continue;
+    }
     if (line.find('\0') == std::string::npos) lines.push_back(line);
   }
   std::vector<const char*> arguments;
   for (const std::string& line : lines) arguments.push_back(line.c_str());
   ServerConfig config;
-  if (ReadServerFlags(static_cast<int>(arguments.size()), arguments.data(), &config)) return;
+  const char* const environment[] = {nullptr};
+  if (ReadServerFlags(static_cast<int>(arguments.size()), arguments.data(), environment, &config)) {
+    return;
+  }
   Require(config.threads >= 1 && config.io_threads >= 1);
 }
 

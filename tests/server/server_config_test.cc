@@ -2,15 +2,102 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 #include "server/service/request_handler.h"
 
 namespace sap {
 namespace {
 
-std::optional<int> Read(std::vector<const char*> flags, ServerConfig* config) {
+std::optional<int> Read(std::vector<const char*> flags, ServerConfig* config,
+                        std::vector<const char*> environment = {}) {
   flags.insert(flags.begin(), "sap-server");
-  return ReadServerFlags(static_cast<int>(flags.size()), flags.data(), config);
+  environment.push_back(nullptr);
+  return ReadServerFlags(static_cast<int>(flags.size()), flags.data(), environment.data(), config);
+}
+
+// A file of flags, which is gone after the test.
+class FlagFileTest : public testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  const char* File(const std::string& text) {
+    std::ofstream(path_) << text;
+    return path_.c_str();
+  }
+
+  // What reading the file prints to standard error; it must be refused.
+  std::string ErrorOf(const std::string& text) {
+    ServerConfig config;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Read({"--config", File(text)}, &config), kUsageError);
+    return testing::internal::GetCapturedStderr();
+  }
+
+ private:
+  const std::string path_ = testing::TempDir() + "flags-" + std::to_string(getpid()) + ".toml";
+};
+
+TEST_F(FlagFileTest, EachLineIsAFlag) {
+  ServerConfig config;
+  const char* file = File(
+      "# of a pod\n"
+      "listen = \"unix:/tmp/s\"\n"
+      "threads = 3  # of 8\n"
+      "max-solve-s = 2.5\n"
+      "insecure-listen = true\n"
+      "log-level = \"debug\"\n");
+  ASSERT_EQ(Read({"--config", file}, &config), std::nullopt);
+  EXPECT_EQ(config.listen, "unix:/tmp/s");
+  EXPECT_EQ(config.threads, 3);
+  EXPECT_EQ(config.admission.client.max_solve_s, 2.5);
+  EXPECT_TRUE(config.security.insecure_listen);
+  EXPECT_EQ(config.log.level, LogLevel::kDebug);
+}
+
+TEST_F(FlagFileTest, TheCommandLineCountsBeforeTheEnvironmentAndThisBeforeTheFile) {
+  ServerConfig config;
+  const char* file = File("threads = 3\nio-threads = 3\nsolver-nice = 3\n");
+  ASSERT_EQ(Read({"--config", file, "--threads=1"}, &config,
+                 {"SAP_THREADS=2", "SAP_IO_THREADS=2", "SAP_LISTEN=", "HOME=/"}),
+            std::nullopt);
+  EXPECT_EQ(config.threads, 1);
+  EXPECT_EQ(config.io_threads, 2);
+  EXPECT_EQ(config.solver_nice, 3);
+  EXPECT_EQ(config.listen, ServerConfig().listen);
+}
+
+TEST_F(FlagFileTest, MistakesAreNamed) {
+  EXPECT_THAT(ErrorOf("treads = 3\n"),
+              testing::StartsWith("--config: 'treads' is not a flag; did you mean 'threads'?\n"));
+  EXPECT_THAT(ErrorOf("threads = x\n"), testing::HasSubstr("--threads"));
+  EXPECT_THAT(ErrorOf("threads = [1, 2]\n"), testing::HasSubstr("'threads' needs one value"));
+  EXPECT_THAT(ErrorOf("[threads]\nmax = 2\n"), testing::HasSubstr("[threads] begins a table"));
+  EXPECT_THAT(ErrorOf("tls-key = \"key\"\n"), testing::HasSubstr("--tls-key requires --tls-cert"));
+  ServerConfig config;
+  EXPECT_EQ(Read({"--config", "/nope"}, &config), kUsageError);
+  EXPECT_EQ(Read({}, &config, {"SAP_THREADS=x"}), kUsageError);
+}
+
+// An operator finds a flag by its group, as in server/README.md.
+TEST(ServerConfigTest, HelpHasGroups) {
+  ServerConfig config;
+  testing::internal::CaptureStdout();
+  EXPECT_EQ(Read({"--help"}, &config), 0);
+  const std::string help = testing::internal::GetCapturedStdout();
+  size_t at = 0;
+  for (const char* group :
+       {"Addresses and threads:", "Security:", "Messages:", "Problems:", "Connections:",
+        "Admission, in total and per client:", "Sessions:", "Operations:", "Recording:"}) {
+    const size_t found = help.find(std::string("\n") + group + "\n");
+    ASSERT_NE(found, std::string::npos) << group;
+    EXPECT_GT(found, at) << group;
+    at = found;
+  }
 }
 
 // Limits of messages and problems, each with another number.
