@@ -23,7 +23,7 @@ fi
 mkdir -p build
 cmake --preset "$preset" "$@" > "build/$preset.log" 2>&1 ||
   { cat "build/$preset.log" >&2; exit 1; }
-cmake --build --preset "$preset" --target all manuals
+cmake --build --preset "$preset" --target all
 rm -rf "$output"
 cpack --config "build/$preset/CPackConfig.cmake" -B "$PWD/$output"
 rm -rf "$output/_CPack_Packages"

@@ -1,6 +1,6 @@
 # Files that `cmake --install` copies, by component:
 #
-#   programs      bin/: sap-server, sap-client
+#   programs      bin/: sap-server, sap-client; their manuals and completion for bash, zsh, fish
 #   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;
 #                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
 #                 the CMake package sap_islands; pkg-config files
@@ -56,6 +56,32 @@ function(public_library name target)
 endfunction()
 
 install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
+# Manuals from --help, where help2man is; shells complete commands and flags from it as well.
+find_program(SAP_HELP2MAN help2man)
+set(completion ${PROJECT_SOURCE_DIR}/deploy/completion)
+foreach(program sap-server sap-client)
+  if(SAP_HELP2MAN)
+    set(manual ${PROJECT_BINARY_DIR}/manuals/${program}.1)
+    string(JOIN " " command ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${program}>)
+    add_custom_command(OUTPUT ${manual}.gz
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/manuals
+      COMMAND ${SAP_HELP2MAN} --no-info --name "solver of frictional contact" --output ${manual}
+        ${command}
+      COMMAND gzip -9nf ${manual}
+      DEPENDS ${program}
+      VERBATIM)
+    list(APPEND manuals ${manual}.gz)
+  endif()
+  install(FILES ${completion}/sap-islands.bash COMPONENT programs
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME ${program})
+  install(FILES ${completion}/sap-islands.fish COMPONENT programs
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d RENAME ${program}.fish)
+endforeach()
+install(FILES ${completion}/_sap-islands COMPONENT programs
+  DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+add_custom_target(manuals ALL DEPENDS ${manuals})
+# A build of some targets has none.
+install(FILES ${manuals} DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT programs OPTIONAL)
 
 public_headers(sap_solver solver/differentiate.h)
 public_headers(sap_solver_parallel solver/parallel/storage_bytes.h)

@@ -24,20 +24,6 @@ install(FILES deploy/sap-server.logrotate
 install(FILES deploy/haproxy.cfg
   DESTINATION /etc/sap-proxy COMPONENT service EXCLUDE_FROM_ALL)
 
-# Manuals from --help, by deploy/deb.sh only.
-add_custom_target(manuals)
-foreach(program sap-server sap-client)
-  string(JOIN " " command ${CMAKE_CROSSCOMPILING_EMULATOR} $<TARGET_FILE:${program}>)
-  add_custom_command(TARGET manuals POST_BUILD
-    COMMAND help2man --no-info --name "solver of frictional contact"
-      --output ${generated}/${program}.1 ${command}
-    COMMAND gzip -9nf ${generated}/${program}.1
-    VERBATIM)
-  install(FILES ${generated}/${program}.1.gz
-    DESTINATION share/man/man1 COMPONENT service EXCLUDE_FROM_ALL)
-endforeach()
-add_dependencies(manuals sap-server sap-client)
-
 # The programs need these instructions; the control script refuses a processor without them.
 set(needed_flags "avx2 bmi2 fma")
 if(SAP_PORTABLE OR NOT CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
