@@ -36,7 +36,7 @@ from fleet import (
 
 Manifest = dict[str, Any]
 
-KUBERNETES = DEPLOY / "kubernetes"
+KUBERNETES = DEPLOY / "kubernetes" / "base"
 VERSIONS = list(dict.fromkeys(major_minor(version) for version in all_versions()))[-5:]
 # For the exit after the drain.
 MARGIN_S = 5

@@ -25,10 +25,11 @@ CHANGELOG = """# Changelog
 
 - Old.
 """
+KUSTOMIZATION = "deploy/kubernetes/base/kustomization.yaml"
 FILES = {
     "CMakeLists.txt": "project(sap_islands VERSION 1.2.0 LANGUAGES CXX)\n",
     "client/python/pyproject.toml": 'version = "1.2.0"\n',
-    "deploy/kubernetes/kustomization.yaml": "images:\n  - name: sap-islands\n    newTag: 1.2.0\n",
+    KUSTOMIZATION: "images:\n  - name: sap-islands\n    newTag: 1.2.0\n",
     "CHANGELOG.md": CHANGELOG,
 }
 
@@ -74,7 +75,12 @@ def test_a_tree_that_is_ready_can_be_released(tree: Path) -> None:
     [
         ("CMakeLists.txt", "1.2.0", "1.3.0", "the tag is v1.2.0, CMakeLists.txt has version 1.3.0"),
         ("client/python/pyproject.toml", "1.2.0", "1.1.0", "has version 1.1.0, not 1.2.0"),
-        ("deploy/kubernetes/kustomization.yaml", "1.2.0", "1.1.0", "images of 1.1.0, not 1.2.0"),
+        (
+            "deploy/kubernetes/base/kustomization.yaml",
+            "1.2.0",
+            "1.1.0",
+            "images of 1.1.0, not 1.2.0",
+        ),
         ("CHANGELOG.md", "[1.2.0] -", "[1.2.1] -", "has no section '## [1.2.0] - DATE'"),
         ("CHANGELOG.md", "d]\n", "d]\n\n- More.\n", "has entries under [Unreleased]"),
     ],
