@@ -33,7 +33,7 @@ check() {
     fault "client/python/pyproject.toml has version $found, not $version"
   while read -r found; do
     [[ $found == "$version" ]] || fault "deploy/kubernetes has images of $found, not $version"
-  done < <(sed -n 's/^ *newTag: //p' deploy/kubernetes/base/kustomization.yaml)
+  done < <(sed -n 's/^ *newTag: //p' deploy/kubernetes/*/kustomization.yaml)
   grep -q "^## \[$version\] - [0-9-]*$" CHANGELOG.md ||
     fault "CHANGELOG.md has no section '## [$version] - DATE'"
   [[ -z $(section Unreleased | tr -d '[:space:]') ]] ||

@@ -44,20 +44,25 @@ MARGIN_S = 5
 NOTICED_S = 2
 
 
-def manifests() -> dict[str, Manifest]:
-    """By KIND/NAME."""
-    kustomization = yaml.safe_load((KUBERNETES / "kustomization.yaml").read_text())
+def manifests(folder: Path) -> dict[str, Manifest]:
+    """Contents of the files that a kustomization names, by KIND/NAME."""
+    kustomization = yaml.safe_load((folder / "kustomization.yaml").read_text())
     found = {}
     for name in kustomization["resources"]:
-        for manifest in yaml.safe_load_all((KUBERNETES / name).read_text()):
-            found[f"{manifest['kind']}/{manifest['metadata']['name']}"] = manifest
+        if (folder / name).is_file():
+            for manifest in yaml.safe_load_all((folder / name).read_text()):
+                found[f"{manifest['kind']}/{manifest['metadata']['name']}"] = manifest
     return found
 
 
-MANIFESTS = manifests()
+MANIFESTS = manifests(KUBERNETES)
+DEV = manifests(KUBERNETES.parent / "dev")
+PRODUCTION = manifests(KUBERNETES.parent / "production")
 DEPLOYMENT = MANIFESTS["Deployment/sap-server"]["spec"]
 POD = DEPLOYMENT["template"]["spec"]
 CONTAINERS = {container["name"]: container for container in POD["containers"]}
+DEV_POD = DEV["Deployment/sap-server"]["spec"]["template"]["spec"]
+(DEV_CONTAINER,) = DEV_POD["containers"]
 CONTAINER = CONTAINERS["sap-server"]
 PROXY = CONTAINERS["proxy"]
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]
@@ -93,6 +98,7 @@ def value_of(flag: str, flags: list[str]) -> float:
 FLAGS = {
     "image": image_flags(),
     "kubernetes": image_flags() + CONTAINER["args"],
+    "dev": DEV_CONTAINER["args"],
     "compose": image_flags() + COMPOSE["sap-servers"]["command"],
     "unit": unit_flags(),
 }
@@ -101,7 +107,7 @@ FLAGS = {
 @pytest.mark.parametrize("version", VERSIONS)
 def test_manifests_are_valid_in_a_release_of_kubernetes(version: str) -> None:
     assert len(VERSIONS) == 5
-    for manifest in MANIFESTS.values():
+    for manifest in (*MANIFESTS.values(), *DEV.values()):
         assert kubernetes_validate.validate(manifest, version, strict=True) == version
 
 
@@ -126,6 +132,37 @@ def test_kubectl_renders_these_manifests_with_the_names_of_the_images() -> None:
     assert {f"{m['kind']}/{m['metadata']['name']}": m for m in rendered} == expected
 
 
+def test_production_has_the_base_in_its_namespace_and_scrapes_all_servers() -> None:
+    kustomization = yaml.safe_load(
+        (KUBERNETES.parent / "production/kustomization.yaml").read_text()
+    )
+    assert kustomization["resources"] == ["../base", "pod-monitor.yaml"]
+    monitor = PRODUCTION["PodMonitor/sap-server"]["spec"]
+    labels = DEPLOYMENT["template"]["metadata"]["labels"]
+    assert monitor["selector"]["matchLabels"] == labels
+    # The rules have the job sap-server.
+    assert labels[monitor["jobLabel"]] == "sap-server"
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert endpoint["port"] in [port["name"] for port in CONTAINER["ports"]]
+
+
+@pytest.mark.parametrize("folder", ["dev", "production"])
+def test_kubectl_renders_the_overlays(folder: str) -> None:
+    version = ["kubectl", "version", "--client", "--output", "json"]
+    told = subprocess.run(version, capture_output=True, text=True, timeout=60, check=True).stdout
+    if int(re.findall(r"\d+", json.loads(told)["clientVersion"]["minor"])[0]) < 21:
+        pytest.skip("this kubectl has kustomize 2, which takes no folder as a resource")
+    command = ["kubectl", "kustomize", str(KUBERNETES.parent / folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    rendered = list(yaml.safe_load_all(done.stdout))
+    names = {f"{m['kind']}/{m['metadata']['name']}" for m in rendered}
+    if folder == "dev":
+        assert names == set(DEV)
+    else:
+        assert names == {*MANIFESTS, *PRODUCTION}
+        assert {m["metadata"]["namespace"] for m in rendered} == {"sap"}
+
+
 @pytest.mark.parametrize("place", FLAGS)
 def test_every_flag_is_one_of_the_server(place: str) -> None:
     known = re.findall(r"^  (--[a-z-]+)", help_text(), re.MULTILINE)
@@ -139,6 +176,7 @@ def grace_periods() -> dict[str, float]:
     unit = (DEPLOY / "sap-server.service").read_text()
     return {
         "kubernetes": POD["terminationGracePeriodSeconds"],
+        "dev": DEV_POD["terminationGracePeriodSeconds"],
         "compose": float(COMPOSE["sap-servers"]["stop_grace_period"].removesuffix("s")),
         "unit": float(re.findall(r"^TimeoutStopSec=(\d+)$", unit, re.MULTILINE)[0]),
         "image": float(re.findall(r"--stop-timeout (\d+)", (DEPLOY / "Dockerfile").read_text())[0]),
@@ -234,11 +272,12 @@ def bytes_of(quantity: str) -> float:
     return float(quantity.removesuffix("Gi").removesuffix("G")) * 2**30
 
 
-@pytest.mark.parametrize("place", ["kubernetes", "compose"])
+@pytest.mark.parametrize("place", ["kubernetes", "dev", "compose"])
 def test_memory_is_enough_for_what_the_flags_allow(place: str) -> None:
-    if place == "kubernetes":
-        limits = CONTAINER["resources"]["limits"]
-        assert CONTAINER["resources"]["requests"] == limits
+    if place != "compose":
+        resources = {"kubernetes": CONTAINER, "dev": DEV_CONTAINER}[place]["resources"]
+        limits = resources["limits"]
+        assert resources["requests"] == limits
     else:
         limits = COMPOSE["sap-servers"]["deploy"]["resources"]["limits"]
     threads = int(limits.get("cpu") or limits["cpus"])

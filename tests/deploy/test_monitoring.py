@@ -129,6 +129,15 @@ def test_the_files_are_what_prometheus_reads() -> None:
     promtool("check", "config", PROMETHEUS / "prometheus.yml")
 
 
+def test_each_alert_leads_to_its_section_of_the_runbook() -> None:
+    runbook = (DEPLOY / "docs" / "runbook.md").read_text()
+    sections = re.findall(r"^## (\w+)$", runbook, re.MULTILINE)
+    assert sections == [rule["alert"] for rule in alert_rules()]
+    for rule in alert_rules():
+        _, anchor = rule["annotations"]["runbook_url"].split("/deploy/docs/runbook.html#")
+        assert anchor == rule["alert"].lower()
+
+
 def test_alerts_fire_when_they_should_and_only_then() -> None:
     promtool("test", "rules", PROMETHEUS / "alerts_test.yml")
     tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text())["tests"]

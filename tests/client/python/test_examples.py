@@ -188,6 +188,8 @@ def test_planned_push_ends_at_the_goal(client: sap.Client, tmp_path: Path) -> No
         ("README.md", "ConstraintRows"),
         ("client/python/ROWS.md", "ConstraintRows"),
         ("client/python/ROWS.md", "sap.Joints(rod)"),
+        ("deploy/docs/first_simulation.md", "problem.describe()"),
+        ("deploy/docs/first_simulation.md", "planes = ["),
         ("deploy/docs/gradients.md", "client.differentiate("),
         ("proto/CONSTRAINTS.md", "ConstraintRows"),
         ("deploy/docs/soft_bodies.md", "coupled_a"),
