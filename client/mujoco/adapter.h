@@ -117,13 +117,23 @@ enum {
   SAP_MUJOCO_MORE_ITERATIONS = -3 /* an island needs more iterations than the model allows */
 };
 
+/* How one step was solved. */
+typedef struct sap_mujoco_certificate {
+  int64_t islands;
+  int64_t unsolved;   /* islands that were not solved to the tolerance */
+  int64_t iterations; /* largest of an island */
+  double bound;       /* largest bound of an island on l(v) - min l [J]; 0: there is no island */
+} sap_mujoco_certificate;
+
 /* Does what mj_fwdConstraint does: writes qacc, qfrc_constraint, efc_force, efc_state, efc_b, the
  * arrays by islands, and the solver's statistics. Returns the number of islands, or a value of the
  * enumeration above with the state unchanged.
  *
- *   flags   SAP_MUJOCO_SPARSE, SAP_MUJOCO_ALWAYS */
+ *   flags         SAP_MUJOCO_SPARSE, SAP_MUJOCO_ALWAYS
+ *   certificate   what is solved is added to it; may be NULL */
 SAP_MUJOCO_API int64_t sap_mujoco_solve_constraints(const sap_mujoco_field* fields,
-                                                    const void* model, void* data, int32_t flags);
+                                                    const void* model, void* data, int32_t flags,
+                                                    sap_mujoco_certificate* certificate);
 
 /* What the work of a Newton iteration depends on. */
 typedef struct sap_mujoco_work {

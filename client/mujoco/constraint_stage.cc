@@ -39,9 +39,21 @@ bool IsSolved(const IslandReport& island) {
          island.status == SolveStatus::kStalledAtRoundoff;
 }
 
+sap_mujoco_certificate Certify(const ContactSolution& solution) {
+  sap_mujoco_certificate certificate = {};
+  certificate.islands = static_cast<int64_t>(solution.islands.size());
+  for (const IslandReport& island : solution.islands) {
+    certificate.unsolved += !IsSolved(island);
+    certificate.iterations = std::max<int64_t>(certificate.iterations, island.iterations);
+    certificate.bound = std::max(certificate.bound, island.optimality_gap_bound);
+  }
+  return certificate;
+}
+
 tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* table,
                                                         const void* model, void* data,
-                                                        int32_t flags) {
+                                                        int32_t flags,
+                                                        sap_mujoco_certificate* certificate) {
   const Fields fields = ReadFields(table, model, data);
   const bool is_sparse = (flags & SAP_MUJOCO_SPARSE) != 0;
   const Trees trees(fields);
@@ -62,6 +74,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
     return tl::unexpected(EngineError{EngineErrorCode::kInternal, "an island is not solved", ""});
   }
   Store(fields, trees, is_sparse);
+  if (certificate != nullptr) AddCounts(certificate, Certify(solution_));
   return static_cast<int64_t>(solution_.islands.size());
 }
 
@@ -80,13 +93,13 @@ void ConstraintStage::Store(const Fields& fields, const Trees& trees, bool is_sp
 }  // namespace sap::mujoco
 
 int64_t sap_mujoco_solve_constraints(const sap_mujoco_field* fields, const void* model, void* data,
-                                     int32_t flags) {
+                                     int32_t flags, sap_mujoco_certificate* certificate) {
   // A thread keeps its memory. What an exception leaves is undefined, so that it is made again.
   static thread_local std::unique_ptr<sap::mujoco::ConstraintStage> kept;
   const auto islands = sap::CatchExceptions([&]() -> tl::expected<int64_t, sap::EngineError> {
     auto stage = std::move(kept);
     if (stage == nullptr) stage = std::make_unique<sap::mujoco::ConstraintStage>();
-    auto run = stage->Run(fields, model, data, flags);
+    auto run = stage->Run(fields, model, data, flags, certificate);
     kept = std::move(stage);
     return run;
   });

@@ -6,6 +6,7 @@
 // acceleration is not a small difference of velocities.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "client/mujoco/adapter.h"
@@ -19,15 +20,27 @@ namespace sap::mujoco {
 
 bool IsSolved(const IslandReport& island);
 
+sap_mujoco_certificate Certify(const ContactSolution& solution);
+
+// To the sums and largest numbers of several steps.
+template <typename Sums, typename Counts>
+void AddCounts(Sums* to, const Counts& counts) {
+  to->islands += counts.islands;
+  to->unsolved += counts.unsolved;
+  to->iterations = std::max(to->iterations, counts.iterations);
+  to->bound = std::max(to->bound, counts.bound);
+}
+
 // Solves one state at a time, on the calling thread. Memory is kept for the next one, and never
 // changes an answer.
 class ConstraintStage {
  public:
   // Returns the number of islands, SAP_MUJOCO_SLOWER, or SAP_MUJOCO_MORE_ITERATIONS. Writes to the
   // state only if all islands are solved.
-  //   flags   as for sap_mujoco_solve_constraints
+  //   flags, certificate   as for sap_mujoco_solve_constraints
   tl::expected<int64_t, EngineError> Run(const sap_mujoco_field* table, const void* model,
-                                         void* data, int32_t flags);
+                                         void* data, int32_t flags,
+                                         sap_mujoco_certificate* certificate);
 
  private:
   void Store(const Fields& fields, const Trees& trees, bool is_sparse);

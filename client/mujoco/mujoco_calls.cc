@@ -81,6 +81,8 @@ void FindStages(Finder* finder, MujocoCalls* calls) {
       {"mj_Euler", &calls->euler},
       {"mj_implicit", &calls->implicit},
       {"mj_resetData", &calls->reset_data},
+      {"mj_step", &calls->step},
+      {"mj_forward", &calls->forward},
   };
   for (const auto& [name, stage] : stages) finder->Find(name, stage);
 }

@@ -55,6 +55,8 @@ struct MujocoCalls {
                              double time_step) = nullptr;
   void* (*make_data)(const void* model) = nullptr;
   Stage reset_data = nullptr;
+  Stage step = nullptr;     // mj_step
+  Stage forward = nullptr;  // mj_forward
   void (*delete_data)(void* data) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int kind) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int kind) = nullptr;

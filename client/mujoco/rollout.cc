@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/state_pool.h"
 
 namespace sap::mujoco {
@@ -105,7 +106,7 @@ class Rollout {
   }
 
   tl::expected<StepOutcome, EngineError> Advance(const Environment& e) const {
-    return RunInThread(&Stepper::Step, solver_->calls, e.model, e.data, settings_);
+    return Step(solver_->calls, e.model, e.data, settings_);
   }
 
   bool LetMujocoReset(const Environment& e) const {
@@ -114,10 +115,8 @@ class Rollout {
 
   // Writes how a step was solved.
   void Certify(const Environment& e, int64_t step, const StepOutcome& found) {
-    const sap_mujoco_certificate certificate = {found.islands, found.unsolved, found.iterations,
-                                                found.bound};
-    AddTo(&OutcomeOf(e.number), certificate);
-    if (arrays_.certificates != nullptr) arrays_.certificates[PlaceOf(e, step)] = certificate;
+    AddCounts(&OutcomeOf(e.number), found);
+    if (arrays_.certificates != nullptr) arrays_.certificates[PlaceOf(e, step)] = found;
   }
 
   // Writes what is wanted of the state after a step.
@@ -139,21 +138,13 @@ class Rollout {
     std::snprintf(outcome.message, sizeof outcome.message, "%s", error.message.c_str());
   }
 
-  template <typename Counts>
-  static void AddTo(sap_mujoco_outcome* sum, const Counts& counts) {
-    sum->islands += counts.islands;
-    sum->unsolved += counts.unsolved;
-    sum->iterations = std::max(sum->iterations, counts.iterations);
-    sum->bound = std::max(sum->bound, counts.bound);
-  }
-
   // Errors come before those of a rollout that was stopped.
   sap_mujoco_outcome Sum() const {
     constexpr auto kCancelled = static_cast<int32_t>(EngineErrorCode::kCancelled);
     sap_mujoco_outcome sum = {};
     for (size_t i = 0; i < outcomes_.size(); ++i) {
       const sap_mujoco_outcome& one = outcomes_[i];
-      AddTo(&sum, one);
+      AddCounts(&sum, one);
       sum.warnings |= one.warnings;
       const bool is_first = sum.code == 0 || (sum.code == kCancelled && one.code != kCancelled);
       if (one.code == 0 || !is_first) continue;

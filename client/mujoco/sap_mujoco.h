@@ -5,8 +5,8 @@
  *   while (data->time < 3) sap_mujoco_step(solver, model, data, NULL, &outcome);
  *
  * The program is linked with MuJoCo 3.5 to 4.0, whose structs are known by version. A step runs on
- * the calling thread, which keeps its memory; threads may step different states at once. Models
- * that enable ipc are refused; RK4 is stepped as Euler. */
+ * the calling thread, which keeps its memory; threads may step different states at once. But for
+ * SAP_MUJOCO_RUN, models that enable ipc are refused, and RK4 is stepped as Euler. */
 #ifndef SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 #define SAP_ISLANDS_CLIENT_MUJOCO_SAP_MUJOCO_H_
 
@@ -23,8 +23,13 @@ typedef struct sap_mujoco sap_mujoco;
 /* Laws of contact; see client/python/MUJOCO.md. */
 enum {
   SAP_MUJOCO_SAP = 0,
-  SAP_MUJOCO_MUJOCO = 1, /* MuJoCo's own problem and integrators */
-  SAP_MUJOCO_COULOMB = 2 /* that of SAP with exact Coulomb friction */
+  SAP_MUJOCO_MUJOCO = 1,  /* MuJoCo's own problem and integrators */
+  SAP_MUJOCO_COULOMB = 2, /* that of SAP with exact Coulomb friction */
+  /* The step of `sap-islands run`: MuJoCo's own, in which this solver takes the place of MuJoCo's
+   * where it is predicted to be faster. Outcomes are of what this solver has solved. Tolerance and
+   * number of iterations are the model's. Needs libsap_islands_mujoco.so, next to this library or
+   * where the system finds it. */
+  SAP_MUJOCO_RUN = 3
 };
 
 typedef struct sap_mujoco_settings {
@@ -46,14 +51,6 @@ typedef struct sap_mujoco_outcome {
   int64_t environment; /* the first environment with an error; 0: there is none */
   int64_t step;        /* the step of the error */
 } sap_mujoco_outcome;
-
-/* How one step was solved, as in sap_mujoco_outcome. */
-typedef struct sap_mujoco_certificate {
-  int64_t islands;
-  int64_t unsolved;
-  int64_t iterations;
-  double bound;
-} sap_mujoco_certificate;
 
 /* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
  * is linked with. From then on MuJoCo's errors in calls of this interface are its errors.

@@ -7,6 +7,7 @@
 #include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/effective_metric.h"
 #include "client/mujoco/fluid.h"
+#include "client/mujoco/replaced_step.h"
 #include "client/mujoco/stage_outputs.h"
 #include "client/mujoco/timers.h"
 
@@ -114,6 +115,20 @@ void ForwardAndCheck(void* context) {
   c.calls.check_acceleration(c.model, c.data);
 }
 
+thread_local std::unique_ptr<Stepper> kept;
+
+// Lends the stepper of this thread, whose memory is undefined after an exception.
+template <typename Body>
+tl::expected<StepOutcome, EngineError> WithStepper(const Body& body) {
+  return CatchExceptions([&]() -> tl::expected<StepOutcome, EngineError> {
+    auto stepper = std::move(kept);
+    if (stepper == nullptr) stepper = std::make_unique<Stepper>();
+    auto outcome = body(*stepper);
+    kept = std::move(stepper);
+    return outcome;
+  });
+}
+
 EngineStatus RunGuarded(StageContext context, void (*stages)(void* context)) {
   return context.calls.Run(stages, &context);
 }
@@ -165,13 +180,7 @@ tl::expected<StepOutcome, EngineError> Stepper::Forward(const MujocoCalls& calls
   EngineStatus solved =
       task_.Solve(&solver_, settings.options, CallLimits{}, SolveLimits{}, &solution_);
   if (!solved) return tl::unexpected(solved.error());
-  StepOutcome outcome;
-  outcome.islands = static_cast<int64_t>(solution_.islands.size());
-  for (const IslandReport& island : solution_.islands) {
-    outcome.unsolved += !IsSolved(island);
-    outcome.iterations = std::max(outcome.iterations, island.iterations);
-    outcome.bound = std::max(outcome.bound, island.optimality_gap_bound);
-  }
+  const StepOutcome outcome = Certify(solution_);
   if (outcome.unsolved > 0 && !settings.takes_unsolved) return outcome;
   Store();
   if (fields_.nefc == 0) std::fill_n(fields_.qfrc_constraint, fields_.nv, 0.0);
@@ -221,17 +230,17 @@ tl::expected<StepOutcome, EngineError> Stepper::Step(const MujocoCalls& calls, c
   return outcome;
 }
 
-tl::expected<StepOutcome, EngineError> RunInThread(Stepper::Method method, const MujocoCalls& calls,
-                                                   const void* model, void* data,
-                                                   const StepSettings& settings) {
-  static thread_local std::unique_ptr<Stepper> kept;
-  return CatchExceptions([&]() -> tl::expected<StepOutcome, EngineError> {
-    auto stepper = std::move(kept);  // an exception leaves its memory undefined
-    if (stepper == nullptr) stepper = std::make_unique<Stepper>();
-    auto outcome = (stepper.get()->*method)(calls, model, data, settings);
-    kept = std::move(stepper);
-    return outcome;
-  });
+tl::expected<StepOutcome, EngineError> Step(const MujocoCalls& calls, const void* model, void* data,
+                                            const StepSettings& settings) {
+  if (settings.is_replaced) return RunReplaced(calls, calls.step, model, data);
+  return WithStepper([&](Stepper& stepper) { return stepper.Step(calls, model, data, settings); });
+}
+
+tl::expected<StepOutcome, EngineError> Forward(const MujocoCalls& calls, const void* model,
+                                               void* data, const StepSettings& settings) {
+  if (settings.is_replaced) return RunReplaced(calls, calls.forward, model, data);
+  return WithStepper(
+      [&](Stepper& stepper) { return stepper.Forward(calls, model, data, settings); });
 }
 
 }  // namespace sap::mujoco

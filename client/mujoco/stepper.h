@@ -17,17 +17,13 @@
 namespace sap::mujoco {
 
 struct StepSettings {
-  bool as_sap = true;  // the law of SAP, otherwise MuJoCo's
+  bool is_replaced = false;  // MuJoCo's own step: replaced_step.h; has no other settings
+  bool as_sap = true;        // the law of SAP, otherwise MuJoCo's
   SolverOptions options;
   bool takes_unsolved = true;  // islands that were not solved go on with their best iterate
 };
 
-struct StepOutcome {
-  int64_t islands = 0;
-  int64_t unsolved = 0;
-  int iterations = 0;  // largest of an island
-  double bound = 0.0;  // largest of an island's optimality_gap_bound [J]
-};
+using StepOutcome = sap_mujoco_certificate;
 
 // Does with a state whose problem was refused what mj_step does with an acceleration that is not
 // finite: MuJoCo warns and, unless the model disables that, resets the state. False: MuJoCo's
@@ -38,10 +34,6 @@ tl::expected<bool, EngineError> LetMujocoResetUnstable(const MujocoCalls& calls,
 // One state at a time. Memory is kept for the next one, and never changes an answer.
 class Stepper {
  public:
-  using Method = tl::expected<StepOutcome, EngineError> (Stepper::*)(const MujocoCalls& calls,
-                                                                     const void* model, void* data,
-                                                                     const StepSettings& settings);
-
   // Computes accelerations, forces and sensors, as mj_forward does.
   tl::expected<StepOutcome, EngineError> Forward(const MujocoCalls& calls, const void* model,
                                                  void* data, const StepSettings& settings);
@@ -64,9 +56,10 @@ class Stepper {
   std::vector<double> position_;  // before the integration
 };
 
-// Runs a method of a stepper whose memory this thread keeps. Exceptions become errors.
-tl::expected<StepOutcome, EngineError> RunInThread(Stepper::Method method, const MujocoCalls& calls,
-                                                   const void* model, void* data,
-                                                   const StepSettings& settings);
+// Step and Forward under any law, in memory that this thread keeps. Exceptions become errors.
+tl::expected<StepOutcome, EngineError> Step(const MujocoCalls& calls, const void* model, void* data,
+                                            const StepSettings& settings);
+tl::expected<StepOutcome, EngineError> Forward(const MujocoCalls& calls, const void* model,
+                                               void* data, const StepSettings& settings);
 
 }  // namespace sap::mujoco

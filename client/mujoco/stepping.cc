@@ -1,6 +1,7 @@
 #include <cstdio>
 #include <string>
 
+#include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/fluid.h"
 #include "client/mujoco/handle.h"
@@ -16,6 +17,7 @@ constexpr double kConvergedTolerance = 1e-10;  // of MuJoCo's law
 StepSettings SettingsOf(const sap_mujoco_settings* given) {
   StepSettings settings;
   if (given == nullptr) return settings;
+  settings.is_replaced = given->law == SAP_MUJOCO_RUN;
   settings.as_sap = given->law != SAP_MUJOCO_MUJOCO;
   if (given->law == SAP_MUJOCO_COULOMB) settings.options.coulomb.emplace();
   settings.takes_unsolved = given->refuses_unsolved == 0;
@@ -34,15 +36,12 @@ int32_t Refuse(EngineErrorCode code, const std::string& message, sap_mujoco_outc
   return outcome->code;
 }
 
-int32_t RunOnce(Stepper::Method method, const sap_mujoco* solver, const void* model, void* data,
+int32_t RunOnce(decltype(&Step) function, const sap_mujoco* solver, const void* model, void* data,
                 const sap_mujoco_settings* given, sap_mujoco_outcome* outcome) {
-  const auto run = RunInThread(method, solver->calls, model, data, SettingsOf(given));
+  const auto run = function(solver->calls, model, data, SettingsOf(given));
   if (!run) return Refuse(run.error().code, run.error().message, outcome);
   *outcome = {};
-  outcome->islands = run->islands;
-  outcome->unsolved = run->unsolved;
-  outcome->iterations = run->iterations;
-  outcome->bound = run->bound;
+  AddCounts(outcome, *run);
   return 0;
 }
 
@@ -73,13 +72,12 @@ void sap_mujoco_close(sap_mujoco* solver) { delete solver; }
 
 int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* model, void* data,
                            const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunOnce(&sap::mujoco::Stepper::Forward, solver, model, data, settings,
-                              outcome);
+  return sap::mujoco::RunOnce(&sap::mujoco::Forward, solver, model, data, settings, outcome);
 }
 
 int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
                         const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunOnce(&sap::mujoco::Stepper::Step, solver, model, data, settings, outcome);
+  return sap::mujoco::RunOnce(&sap::mujoco::Step, solver, model, data, settings, outcome);
 }
 
 int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model, void* data,

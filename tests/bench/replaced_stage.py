@@ -19,7 +19,7 @@ def load_library() -> Any:
     library = ctypes.CDLL(find_c_library())
     arguments = [*[ctypes.c_void_p] * 3, ctypes.c_int32]
     library.sap_mujoco_solve_constraints.restype = ctypes.c_int64
-    library.sap_mujoco_solve_constraints.argtypes = arguments
+    library.sap_mujoco_solve_constraints.argtypes = [*arguments, ctypes.c_void_p]
     library.sap_mujoco_count_work.argtypes = [*arguments, ctypes.c_void_p]
     return library
 
@@ -33,7 +33,7 @@ def stage_of(model: mujoco.MjModel, data: mujoco.MjData) -> Callable[[], None]:
     solve = load_library().sap_mujoco_solve_constraints
 
     def run() -> None:
-        if solve(*state, flags | ALWAYS) < 0:
+        if solve(*state, flags | ALWAYS, None) < 0:
             raise RuntimeError("the constraints were not solved")
 
     return run

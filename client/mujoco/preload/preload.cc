@@ -8,6 +8,7 @@
 //   mj_sensorAcc         begins with the solve; without sensors mj_forwardSkip ends with it
 //
 // MuJoCo's errors leave by longjmp: no frame that calls it has an object to destroy.
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,15 @@ constexpr int64_t kLeastDofs = 200;
 enum class When : int { kFaster, kAlways, kNever };
 
 constinit std::atomic<When> chosen{When::kFaster};
+constinit std::atomic<bool> is_started{false};
 constinit pthread_once_t began = PTHREAD_ONCE_INIT;
+
+// A thread whose steps are solved whatever is chosen: sap_replacement_use.
+struct Use {
+  SolveConstraints solve;  // null: none
+  sap_mujoco_certificate* certificate;
+};
+constinit thread_local Use use{};
 
 When Named(const char* name) {
   if (strcmp(name, "always") == 0) return When::kAlways;
@@ -56,6 +65,14 @@ const MujocoLibrary& Mujoco() {
   return LoadedMujoco();
 }
 
+When ChosenWhen() {
+  return use.solve != nullptr ? When::kFaster : chosen.load(std::memory_order_relaxed);
+}
+
+void CountStep(Outcome outcome, int64_t islands) {
+  if (use.solve == nullptr) Count(outcome, islands);
+}
+
 int64_t LargestIsland(const sap_mujoco_field* fields, const void* model, const void* data) {
   const int64_t count = ReadInteger(fields[row::nisland], model, data);
   if (count == 0) return ReadInteger(fields[row::nv], model, data);
@@ -69,7 +86,7 @@ int64_t LargestIsland(const sap_mujoco_field* fields, const void* model, const v
 Outcome Forecast(const MujocoLibrary& mujoco, const void* model, const void* data) {
   if (mujoco.fields == nullptr) return kVersion;
   const auto number = [&](row::Row row) { return ReadInteger(mujoco.fields[row], model, data); };
-  const When when = chosen.load(std::memory_order_relaxed);
+  const When when = ChosenWhen();
   if (number(row::nefc) == 0) return kUnconstrained;
   if (when == When::kNever) return kSwitchedOff;
   const bool is_discrete = number(row::integrator) > mjINT_IMPLICITFAST;
@@ -98,17 +115,17 @@ Timer* ConstraintTimer(const MujocoLibrary& mujoco, void* data) {
 // Solves the constraints of a state, and counts it, or what it is passed on for.
 bool Solve(const MujocoLibrary& mujoco, const void* model, void* data) {
   const double begin = mujoco.Now();
-  const SolveConstraints solve = LoadSolver();
+  const SolveConstraints solve = use.solve != nullptr ? use.solve : LoadSolver();
   int64_t islands = 0;
   Outcome outcome = kNoLibrary;
   if (solve != nullptr) {
-    const bool is_always = chosen.load(std::memory_order_relaxed) == When::kAlways;
+    const bool is_always = ChosenWhen() == When::kAlways;
     const int32_t flags =
         (mujoco.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0) | (is_always ? SAP_MUJOCO_ALWAYS : 0);
-    islands = solve(mujoco.fields, model, data, flags);
+    islands = solve(mujoco.fields, model, data, flags, use.certificate);
     outcome = OutcomeOf(islands);
   }
-  Count(outcome, islands);
+  CountStep(outcome, islands);
   if (outcome != kSolved) return false;
   ConstraintTimer(mujoco, data)->duration += mujoco.Now() - begin;
   return true;
@@ -121,7 +138,7 @@ bool IsSolved(const MujocoLibrary& mujoco, const void* model, void* data) {
     if (is_solved) ++ConstraintTimer(mujoco, data)->number;
     return is_solved;
   }
-  Count(forecast, 0);
+  CountStep(forecast, 0);
   return false;
 }
 
@@ -146,19 +163,37 @@ void SolveHidden(const MujocoLibrary& mujoco, const void* model, void* data) {
   mujoco.fwd_constraint(model, data);
 }
 
-int32_t Start(const char* when, const char* report) {
-  if (!IsMujocoLoaded()) return -1;
-  Mujoco();
-  if (report != nullptr) ShareReport(report);
-  CountVersion(LoadedMujoco().version);
-  chosen.store(Named(when), std::memory_order_relaxed);
+bool PutInPlace() {
   const NamedFunction functions[] = {
       {"mj_fwdConstraint", reinterpret_cast<void*>(&mj_fwdConstraint)},
       {"mj_fwdAcceleration", reinterpret_cast<void*>(&mj_fwdAcceleration)},
       {"mj_sensorAcc", reinterpret_cast<void*>(&mj_sensorAcc)},
       {"mj_forwardSkip", reinterpret_cast<void*>(&mj_forwardSkip)},
   };
-  return WriteSlots(functions) ? 0 : -1;
+  return WriteSlots(functions);
+}
+
+int32_t Start(const char* when, const char* report) {
+  if (!IsMujocoLoaded()) return -1;
+  Mujoco();
+  if (report != nullptr) ShareReport(report);
+  CountVersion(LoadedMujoco().version);
+  is_started.store(true);
+  chosen.store(Named(when), std::memory_order_relaxed);
+  return PutInPlace() ? 0 : -1;
+}
+
+constinit bool is_in_place = false;
+constinit pthread_once_t put_in_place = PTHREAD_ONCE_INIT;
+
+// The steps of other threads stay MuJoCo's, unless this library was preloaded or started.
+void PutInPlaceForUse() {
+  if (!IsMujocoLoaded()) return;
+  Mujoco();
+  const void* first = dlsym(dlopen(nullptr, RTLD_NOW), "mj_fwdConstraint");
+  const bool is_first = first == reinterpret_cast<const void*>(&mj_fwdConstraint);
+  if (!is_first && !is_started.load()) chosen.store(When::kNever, std::memory_order_relaxed);
+  is_in_place = PutInPlace();
 }
 
 }  // namespace
@@ -178,7 +213,7 @@ void mj_fwdAcceleration(const void* model, void* data) {
   if (is_within_step_2) hidden = {data, 0};
   if (hidden.data != data) return;  // the program calls this function alone
   const Outcome forecast = Forecast(mujoco, model, data);
-  if (forecast != kSolved) return Count(forecast, 0);
+  if (forecast != kSolved) return CountStep(forecast, 0);
   hidden.constraints = *Constraints(mujoco, data);
   *Constraints(mujoco, data) = 0;
 }
@@ -197,6 +232,16 @@ void mj_forwardSkip(const void* model, void* data, int skip_stage, int skip_sens
   mujoco.forward_skip(model, data, skip_stage, skip_sensor);
   SolveHidden(mujoco, model, data);
   hidden = outer;
+}
+
+int32_t sap_replacement_use(sap_replacement_solve solve, sap_mujoco_certificate* certificate) {
+  using namespace sap::mujoco;
+  if (solve != nullptr) {
+    pthread_once(&put_in_place, &PutInPlaceForUse);
+    if (!is_in_place) return -1;
+  }
+  use = {solve, certificate};
+  return 0;
 }
 
 int32_t sap_replacement_start(const char* when, const char* report) {

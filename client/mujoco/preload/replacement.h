@@ -11,11 +11,13 @@
  *   SAP_RUN_REPORT   a file to count in, as `sap-islands run` makes it
  *   SAP_LIBRARY      libsap_islands.so; otherwise the one next to this library, or the system's
  *
- * The functions below are for the Python package of the same version. */
+ * The functions below are for the Python package and libsap_islands.so of the same version. */
 #ifndef SAP_ISLANDS_CLIENT_MUJOCO_PRELOAD_REPLACEMENT_H_
 #define SAP_ISLANDS_CLIENT_MUJOCO_PRELOAD_REPLACEMENT_H_
 
 #include <stdint.h>
+
+#include "client/mujoco/adapter.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -35,6 +37,17 @@ SAP_REPLACEMENT_API const char* sap_replacement_outcomes(void);
  *   when     as SAP_RUN_WHEN
  *   report   as SAP_RUN_REPORT; NULL: unchanged */
 SAP_REPLACEMENT_API int32_t sap_replacement_start(const char* when, const char* report);
+
+typedef int64_t (*sap_replacement_solve)(const sap_mujoco_field* fields, const void* model,
+                                         void* data, int32_t flags,
+                                         sap_mujoco_certificate* certificate);
+
+/* From now on steps of this thread are solved by `solve`, which is sap_mujoco_solve_constraints,
+ * where it is predicted to be faster than MuJoCo, whatever other threads do; they are added to the
+ * certificate, and not to a report. NULL, NULL: steps of this thread are as others are again.
+ * Returns 0, or -1 as sap_replacement_start. */
+SAP_REPLACEMENT_API int32_t sap_replacement_use(sap_replacement_solve solve,
+                                                sap_mujoco_certificate* certificate);
 
 #ifdef __cplusplus
 }

@@ -285,7 +285,7 @@ def test_a_failed_solve_writes_nothing(jacobian: str) -> None:
     table = load_native_calls().fields.address
     pointers = map(ctypes.c_void_p, (table, model._address, data._address))
     flags = ALWAYS | (SPARSE if jacobian == "sparse" else 0)
-    assert library.sap_mujoco_solve_constraints(*pointers, flags) == -2
+    assert library.sap_mujoco_solve_constraints(*pointers, flags, None) == -2
     for array, copy in zip(written, before, strict=True):
         assert np.array_equal(array, copy)
 
@@ -358,6 +358,77 @@ assert np.abs(own - replaced).max() < 1e-8 * np.abs(own).max()
 
 def test_replace_solver_solves_steps_until_it_is_stopped() -> None:
     program = IN_PROCESS.format(folder=str(PROGRAM.parents[1]))
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+LAW_RUN = """
+import sys; sys.path.insert(0, {folder!r})
+import numpy as np, mujoco, sap_islands as sap, sap_islands.mujoco as adapter
+from mujoco.rollout import rollout
+from sap_islands.scenes import load_scene
+import support.mujoco_program as program
+STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
+
+def begun(model, steps):
+    data = mujoco.MjData(model)
+    for _ in range(steps):
+        mujoco.mj_step(model, data)
+    state = np.empty(mujoco.mj_stateSize(model, STATE))
+    mujoco.mj_getState(model, data, state, STATE)
+    states = np.tile(state, (3, 1))
+    states[:, -3:] += 0.01 * np.arange(3)[:, None]
+    return states
+
+def own(model, states):
+    return rollout(model, [mujoco.MjData(model)], states, nstep=12)[0]
+
+def run(model, states, **more):
+    return adapter.rollout(
+        model, states, None, nstep=12, law="run", threads=2, certificates=True, **more
+    )
+
+large, small = load_scene("clutter", 160), program.pile(options='integrator="RK4"')
+states = begun(large, 150)
+before = own(large, states)
+found, _, certificates = run(large, states)
+assert np.array_equal(own(large, states), before)  # other steps stay MuJoCo's
+assert certificates["islands"].min() > 0 and certificates["unsolved"].max() == 0
+assert 0 < certificates["bound"].max() < 1e-12
+with adapter.replace_solver() as replacement:
+    replaced = own(large, states)
+    assert replacement.read().solved == 36
+    assert np.array_equal(run(large, states)[0], replaced)
+    assert replacement.read().solved == 36  # steps of a rollout are not those of a program
+    replacement.stop()
+assert np.array_equal(found, replaced) and not np.array_equal(found, before)
+
+data = [mujoco.MjData(large) for _ in states]
+for state, each in zip(states, data):
+    mujoco.mj_setState(large, each, state, STATE)
+advanced = adapter.advance_batch(large, data, law="run")
+assert advanced.islands == certificates["islands"][:, 0].sum()
+assert all(np.array_equal(each.qpos, row[0, 1 : 1 + large.nq]) for each, row in zip(data, found))
+
+states = begun(small, 60)
+found, _, certificates = run(small, states)
+assert np.array_equal(found, own(small, states)) and certificates["islands"].max() == 0
+
+try:
+    run(small, states, options=sap.Options(relative_tolerance=1e-4))
+    raise AssertionError("options were taken")
+except sap.InvalidArgument as error:
+    assert error.field == "options"
+with sap.connect("embedded:") as client:
+    try:
+        run(small, states, client=client)
+        raise AssertionError("a client was taken")
+    except sap.InvalidArgument as error:
+        assert error.field == "law"
+"""
+
+
+def test_the_law_run_is_the_step_of_a_replaced_program_on_its_own_threads_only() -> None:
+    program = LAW_RUN.format(folder=str(PROGRAM.parents[1]))
     subprocess.run([sys.executable, "-c", program], check=True)
 
 

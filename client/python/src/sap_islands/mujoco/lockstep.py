@@ -12,7 +12,7 @@ from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, SapError, value_of
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.native_steps import Advanced, advance_all
+from sap_islands.mujoco.native_steps import Advanced, StepLaw, advance_all
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
@@ -65,7 +65,7 @@ def advance_batch(
     model: Models,
     data: Sequence[mujoco.MjData],
     *,
-    law: Law = "sap",
+    law: StepLaw = "sap",
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
     threads: int = 1,
@@ -77,7 +77,7 @@ def advance_batch(
     Args:
         model: The model of all states, or one for each.
         data: The states, all different; changed.
-        law: As for `step`.
+        law: As for `advance`.
         options: As for `advance`.
         on_unsolved: As for `step`.
         threads: Number of threads, which are kept for the next call.

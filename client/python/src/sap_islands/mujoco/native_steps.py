@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import mujoco
 import numpy as np
@@ -36,7 +36,9 @@ from sap_islands.unsolved_policy import OnUnsolved, Unsolved, UnsolvedWarning, c
 _STATE = int(mujoco.mjtState.mjSTATE_FULLPHYSICS)
 _POINTER = ctypes.c_void_p
 _CANCELLED = int(StatusCode.CANCELLED)
-_LAWS = {"sap": 0, "mujoco": 1, "coulomb": 2}
+# "run" is MuJoCo's own step, as under `sap-islands run`.
+StepLaw: TypeAlias = Law | Literal["run"]
+_LAWS = {"sap": 0, "mujoco": 1, "coulomb": 2, "run": 3}
 # Mirrors `sap_mujoco_certificate`.
 CERTIFICATE = np.dtype(
     [("islands", np.int64), ("unsolved", np.int64), ("iterations", np.int64), ("bound", float)]
@@ -70,7 +72,7 @@ def advance(
     model: mujoco.MjModel,
     data: mujoco.MjData,
     *,
-    law: Law = "sap",
+    law: StepLaw = "sap",
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
 ) -> Advanced:
@@ -82,8 +84,11 @@ def advance(
     Args:
         model: The model; not changed.
         data: The state; changed.
-        law: As for `step`.
-        options: As for `step`; only the relative tolerance may be given.
+        law: As for `step`; or "run", MuJoCo's own step with this solver in the place of MuJoCo's
+            where it is predicted to be faster, as in a program under `sap-islands run`. Then
+            islands and iterations are of what this solver has solved, and tolerance and number of
+            iterations are the model's.
+        options: As for `step`; only the relative tolerance may be given, and none with "run".
         on_unsolved: As for `step`.
 
     Raises:
@@ -91,15 +96,22 @@ def advance(
             advanced.
     """
     settings = _settings(law, options, on_unsolved)
-    refuse_unsupported(model)
+    check_model(model, law)
     refuse_data_of_another(model, data)
-    warn_of_differences(model)
     functions, outcome = load_native_steps(), _outcome()
     arguments = functions.solver, model._address, data._address, settings, outcome
     _raise(call_native(functions.step, *arguments), outcome)
     if outcome.unsolved:
         _report(outcome, on_unsolved)
     return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
+
+
+def check_model(model: mujoco.MjModel, law: StepLaw) -> None:
+    """Raises InvalidArgument, or warns, where the model has what a law does not take."""
+    if law == "run":
+        return
+    refuse_unsupported(model)
+    warn_of_differences(model)
 
 
 def rebuild_metric(model: mujoco.MjModel, data: mujoco.MjData) -> None:
@@ -174,13 +186,13 @@ def roll_out(
     trajectories: Trajectories,
     threads: int,
     *,
-    law: Law,
+    law: StepLaw,
     options: Options | None,
     on_unsolved: OnUnsolved,
 ) -> None:
     """Steps environments on threads of the C library. An error ends its environment only."""
     settings = _settings(law, options, on_unsolved)
-    rollout = _Trajectories(models, trajectories)
+    rollout = _Trajectories(models, trajectories, law)
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
         running = pool.submit(rollout.run, settings, threads)
         try:
@@ -201,7 +213,7 @@ def advance_all(
     data: Sequence[mujoco.MjData],
     threads: int,
     *,
-    law: Law,
+    law: StepLaw,
     options: Options | None,
     on_unsolved: OnUnsolved,
 ) -> Advanced:
@@ -209,7 +221,7 @@ def advance_all(
     settings = _settings(law, options, on_unsolved)
     for model, state in zip(models, data, strict=True):
         refuse_data_of_another(model, state)
-    rollout = _OneStep(models, data)
+    rollout = _OneStep(models, data, law)
     code, outcome = rollout.run(settings, threads)
     if code:
         error = _error_of(code, outcome, f"data[{outcome.environment}]")
@@ -223,10 +235,9 @@ def advance_all(
 class _Rollout:
     """Environments over some steps. An error ends its environment, an exception all of them."""
 
-    def __init__(self, models: Sequence[mujoco.MjModel], steps: int) -> None:
+    def __init__(self, models: Sequence[mujoco.MjModel], steps: int, law: StepLaw) -> None:
         for model in dict.fromkeys(models):
-            refuse_unsupported(model)
-            warn_of_differences(model)
+            check_model(model, law)
         self._models = models
         self._addresses = np.array([each._address for each in models], np.uintp)
         self._steps = steps
@@ -297,8 +308,10 @@ class _Rollout:
 class _OneStep(_Rollout):
     """One step of states of the caller."""
 
-    def __init__(self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData]) -> None:
-        super().__init__(models, 1)
+    def __init__(
+        self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData], law: StepLaw
+    ) -> None:
+        super().__init__(models, 1, law)
         self._data = data
         self._data_addresses = np.array([each._address for each in data], np.uintp)
 
@@ -312,8 +325,10 @@ class _OneStep(_Rollout):
 class _Trajectories(_Rollout):
     """Some steps of states of the C library's own; of this process's if callbacks have to know."""
 
-    def __init__(self, models: Sequence[mujoco.MjModel], arrays: Trajectories) -> None:
-        super().__init__(models, arrays.state.shape[1])
+    def __init__(
+        self, models: Sequence[mujoco.MjModel], arrays: Trajectories, law: StepLaw
+    ) -> None:
+        super().__init__(models, arrays.state.shape[1], law)
         self._given = arrays
 
     def _data_of(self, i: int) -> mujoco.MjData:
@@ -337,10 +352,12 @@ class _Trajectories(_Rollout):
 
 
 @functools.lru_cache(maxsize=64)
-def _settings(law: Law, options: Options | None, on_unsolved: OnUnsolved) -> Any:
+def _settings(law: StepLaw, options: Options | None, on_unsolved: OnUnsolved) -> Any:
     check_on_unsolved(on_unsolved)
     if law not in _LAWS:
-        raise InvalidArgument(f"law is {law!r}; it must be 'sap', 'coulomb' or 'mujoco'", "law")
+        raise InvalidArgument(f"law is {law!r}; it must be one of {sorted(_LAWS)}", "law")
+    if law == "run" and options is not None:
+        raise InvalidArgument("the law 'run' takes its options from the model", "options")
     tolerance = None if options is None else options.relative_tolerance
     if options is not None and options != Options(relative_tolerance=tolerance):
         message = "a step in one call takes no option but relative_tolerance"

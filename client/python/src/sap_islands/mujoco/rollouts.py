@@ -23,10 +23,16 @@ from numpy.typing import ArrayLike, NDArray
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument, SapError, value_of
-from sap_islands.mujoco.assembly import BuiltProblem, Law
+from sap_islands.mujoco.assembly import BuiltProblem
 from sap_islands.mujoco.lockstep import Models, Stepping, naming, one_each
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.native_steps import CERTIFICATE, Trajectories, begin, roll_out
+from sap_islands.mujoco.native_steps import (
+    CERTIFICATE,
+    StepLaw,
+    Trajectories,
+    begin,
+    roll_out,
+)
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
@@ -67,7 +73,7 @@ def rollout(
     *,
     control_spec: int = _CONTROL,
     nstep: int | None = None,
-    law: Law = "sap",
+    law: StepLaw = "sap",
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
@@ -87,7 +93,7 @@ def rollout(
     *,
     control_spec: int = _CONTROL,
     nstep: int | None = None,
-    law: Law = "sap",
+    law: StepLaw = "sap",
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
@@ -106,7 +112,7 @@ def rollout(
     *,
     control_spec: int = _CONTROL,
     nstep: int | None = None,
-    law: Law = "sap",
+    law: StepLaw = "sap",
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
@@ -129,7 +135,7 @@ def rollout(
             are stepped in this process, each on one of `threads` threads, without Python's lock.
         control_spec: What a control consists of, as for `mujoco.mj_setState`.
         nstep: Number of steps; None: that of `control`.
-        law: As for `step`.
+        law: As for `step`; without a client also "run", as for `advance`.
         material: As for `step`.
         options: As for `step`.
         on_unsolved: As for `step`.
@@ -158,7 +164,7 @@ def rollout(
     plan = _plan(model, initial_state, control, control_spec, nstep)
     _check_warned_in(warned_in, plan)
     if client is not None:
-        stepping = Stepping(client, law, material, options_of(law, options), on_unsolved)
+        stepping = _stepping(client, law, material, options, on_unsolved)
         _roll_out_in_groups(plan, stepping, groups)
     else:
         _check_native(material, threads)
@@ -167,6 +173,18 @@ def rollout(
     plan.tell_frozen(warned_in)
     outputs = plan.state, plan.sensordata
     return (*outputs, plan.certificates) if certificates else outputs
+
+
+def _stepping(
+    client: Client,
+    law: StepLaw,
+    material: Material,
+    options: Options | None,
+    on_unsolved: OnUnsolved,
+) -> Stepping:
+    if law == "run":
+        raise InvalidArgument("the law 'run' is for steps in this process", "law")
+    return Stepping(client, law, material, options_of(law, options), on_unsolved)
 
 
 def _roll_out_in_groups(plan: _Plan, stepping: Stepping, groups: int) -> None:
