@@ -29,9 +29,7 @@ def sequence(bench, *arguments: object) -> list[str]:
 def large(bench) -> Iterator[Table]:
     """Scenes of thousands of bodies: whole steps, and the memory of the process."""
     scenes = [("heaps", 3000, 0, 30, 60)]  # on a plane, none at rest
-    scenes += [
-        ("stacks", n, 0, 20, 30) for n in (10_000, 100_000)
-    ]  # at rest, ten to a stack
+    scenes += [("stacks", n, 0, 20, 30) for n in (10_000, 100_000)]  # at rest, ten to a stack
     scenes += [("heaps", n, 0, 20, 30) for n in (10_000, 100_000)]
     if bench.full:
         scenes += [("pile", 10_000, 1, begin, begin + 5) for begin in (60, 300)]
@@ -117,8 +115,7 @@ def activity(bench) -> Iterator[Table]:
     scenes = [("stacks", 10_000, 10, 10, 0), ("stacks", 10_000, 10, 2, 100)]
     scenes += [("heaps", 9_999, 10, 2, 100)]
     if bench.full:
-        scenes += [("stacks", 100_000, 10, 10, 0), ("stacks", 100_000, 10, 2, 100)]
-        scenes += [("heaps", 99_999, 10, 2, 100)]
+        scenes += [("stacks", 100_000, 10, 10, 100), ("heaps", 99_999, 10, 2, 100)]
     for scene, bodies, settle, measured, moving in scenes:
         if bench.wants(f"activity/{scene}/{bodies}"):
             numbers = map(str, (bodies, settle, measured, moving))

@@ -84,7 +84,7 @@ def advance(
     Args:
         model: The model; not changed.
         data: The state; changed.
-        law: As for `step`; or "run", MuJoCo's own step with this solver in the place of MuJoCo's
+        law: As for `step`; or "run", MuJoCo's own step with this solver in place of MuJoCo's
             where it is predicted to be faster, as in a program under `sap-islands run`. Then
             islands and iterations are of what this solver has solved, and tolerance and number of
             iterations are the model's.
