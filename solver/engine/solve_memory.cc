@@ -233,30 +233,40 @@ struct ShardBytes {
   double sum() const { return trees + contacts + rows; }
 };
 
-ShardBytes BytesOfShard(const ShardedProblem& scene, int number, const BytesPer& per) {
+int64_t MostTreesOfContact(const ProblemLayout& layout) {
+  int64_t most = 0;
+  for (int contact = 0; contact < layout.num_contacts(); ++contact) {
+    most = std::max(most, layout.contact_start[contact + 1] - layout.contact_start[contact]);
+  }
+  return most;
+}
+
+// Each contact counts as one of `most_trees` trees, all as large as the largest of the shard: to
+// look at each takes half as long as to find the islands.
+ShardBytes BytesOfShard(const ShardedProblem& scene, int number, int64_t most_trees,
+                        const BytesPer& per) {
   const ProblemLayout& layout = scene.layout();
   const ContactProblemView& view = scene.view();
   const Shard shard = scene.shards().shard(number);
   ShardBytes bytes;
   bytes.trees = per.problem;
+  double most_dofs = 0;
   for (const int tree : shard.trees) {
     const double n = layout.dofs[tree];
     bytes.trees += per.tree + per.velocity * n + per.matrix_entry * n * n;
+    most_dofs = std::max(most_dofs, n);
   }
   for (const int pair : shard.coupled) {
     const auto& [a, b, start] = layout.coupled[pair];
     bytes.trees += per.pair + per.coupled_entry * layout.dofs[a] * layout.dofs[b];
   }
-  for (const int contact : shard.contacts) {
-    const ContactProblemView::Law& law =
-        contact < layout.jacobian_contacts ? view.contacts.law : view.body_contacts.law;
-    TreesOfConstraint joined;
-    for (int64_t i = layout.contact_start[contact]; i < layout.contact_start[contact + 1]; ++i) {
-      joined.Add(layout.dofs[layout.contact_trees[i]]);
-    }
-    bytes.contacts += BytesOfLaw(law, per) + joined.bytes(per) +
-                      per.jacobian_entry * 3 * joined.sum * (HasAngular(law) ? 2 : 1);
-  }
+  TreesOfConstraint of_contact;
+  for (int64_t i = 0; i < most_trees; ++i) of_contact.Add(most_dofs);
+  const bool has_angular = HasAngular(view.contacts.law) || HasAngular(view.body_contacts.law);
+  bytes.contacts =
+      Count(shard.contacts) *
+      (std::max(BytesOfLaw(view.contacts.law, per), BytesOfLaw(view.body_contacts.law, per)) +
+       of_contact.bytes(per) + per.jacobian_entry * 3 * of_contact.sum * (has_angular ? 2 : 1));
   for (const int row : shard.rows) {
     TreesOfConstraint joined;
     int last = -1;
@@ -279,17 +289,15 @@ int64_t BytesOfSolve(const ContactProblemView& view, const SolverOptions& option
 
 int64_t BytesOfSolve(const ShardedProblem& scene, const SolverOptions& options, int threads) {
   const BytesPer per = BytesOfMethod(options);
-  const int first_small = scene.neighbours().has_large() ? 1 : 0;
-  double all = 0;  // small shards
-  ShardBytes most;
-  for (int number = first_small; number < scene.shards().count(); ++number) {
-    const ShardBytes bytes = BytesOfShard(scene, number, per);
-    all += bytes.sum();
-    most.RaiseTo(bytes);
+  const int64_t most_trees = MostTreesOfContact(scene.layout());
+  ShardBytes large, small;
+  for (int number = 0; number < scene.shards().count(); ++number) {
+    const bool is_large = number == 0 && scene.neighbours().has_large();
+    (is_large ? large : small).RaiseTo(BytesOfShard(scene, number, most_trees, per));
   }
-  const double large = first_small == 1 ? BytesOfShard(scene, 0, per).sum() : 0;
-  return InRange(BytesOfProblem(scene.view(), kScene) + large +
-                 std::min(all, threads * most.sum()));
+  const double workspaces = large.sum() + threads * small.sum();
+  return InRange(BytesOfProblem(scene.view(), kScene) +
+                 std::min(workspaces, BytesOfProblem(scene.view(), per)));
 }
 
 EngineStatus CheckSolveMemory(int64_t bytes, const EngineLimits& limits) {
