@@ -32,7 +32,10 @@ def busy_loops(cores: list[int]) -> Iterator[list[str]]:
     if cores and os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR):
         raise PermissionError("busy loops with real-time priority leave nothing to others")
     command = ["sh", "-c", f"ulimit -t {BUSY_SECONDS}; while :; do :; done"]
-    processes = [subprocess.Popen(["taskset", "-c", str(core), *command]) for core in cores]
+    processes = [
+        subprocess.Popen(["taskset", "-c", str(core), *command])
+        for core in cores
+    ]
     try:
         yield []
     finally:
@@ -86,15 +89,8 @@ def busy(bench) -> Iterator[Table]:
                 for name in names:
                     several = speed_up(bench, name, bench.threads, prefix)
                     one = speed_up(bench, name, 1, prefix)
-                    table.add(
-                        neighbors,
-                        name,
-                        several["median/ms"],
-                        several["speed-up"],
-                        several["by-sums"],
-                        one["speed-up"],
-                        one["by-sums"],
-                    )
+                    table.add(neighbors, name, several["median/ms"], several["speed-up"],
+                              several["by-sums"], one["speed-up"], one["by-sums"])
         except PermissionError as error:
             print(f"left out, {neighbors}: {error}")
     yield table
@@ -103,12 +99,7 @@ def busy(bench) -> Iterator[Table]:
 def speed_up(bench, name: str, threads: int, prefix: list[str]) -> dict[str, str]:
     """The line of solve_benchmark for a problem, by its header."""
     output = bench.program(
-        "solve_benchmark",
-        "--threads",
-        str(threads),
-        "--pairs",
-        str(PAIRS[name]),
-        name,
+        "solve_benchmark", "--threads", str(threads), "--pairs", str(PAIRS[name]), name,
         prefix=prefix,
     )
     header, line = (line.split() for line in output.splitlines())

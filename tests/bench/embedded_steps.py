@@ -51,14 +51,12 @@ class LibraryStep:
 
     async def __call__(self):
         self._library.sap_session_step(
-            self._session._handle, self._block.address, None, None, self._answer.handle
-        )
+            self._session._handle, self._block.address, None, None, self._answer.handle)
 
 
 def blocking(session, problem):
     async def step():
         return session.step(problem).velocity
-
     return step
 
 
@@ -67,10 +65,8 @@ async def measure(steps):
     problem = make_problem()
     v_star = problem.trees.free_motion_velocity
     random = np.random.default_rng(0)
-    with (
-        sap.connect("embedded:", threads=1) as inside,
-        sap.connect("embedded:process", server_arguments=("--threads", "1")) as outside,
-    ):
+    with (sap.connect("embedded:", threads=1) as inside,
+          sap.connect("embedded:process", server_arguments=("--threads", "1")) as outside):
         async with sap.aio.connect(outside.address) as awaited, awaited.session() as third:
             own, remote = LibraryStep(inside), LibraryStep(outside)
             first, second = inside.session(), outside.session()

@@ -24,7 +24,9 @@ from mujoco.rollout import rollout as mujoco_rollout
 from sap_islands.scenes import load_scene
 
 TITLE = "Rollouts: environment steps per second, medians over runs in turn"
-COLUMNS = "scene;environments;cores;ours;ours, of one core;MuJoCo;MuJoCo, of one core;ours / MuJoCo"
+COLUMNS = (
+    "scene;environments;cores;ours;ours, of one core;MuJoCo;MuJoCo, of one core;ours / MuJoCo"
+)
 SCENES = {
     "clutter of 20": ("clutter", 20),
     "clutter of 40": ("clutter", 40),

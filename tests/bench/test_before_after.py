@@ -40,9 +40,8 @@ def printing(one_ms, several_ms, its=9, bits=None):
 class ArithmeticTest(unittest.TestCase):
     def test_the_ratio_is_the_median_of_those_of_rounds(self):
         rounds = [(200.0, 100.0), (400.0, 400.0), (900.0, 300.0)]
-        self.assertEqual(
-            before_after.times_and_ratio(rounds), ["400", "300", "2.000", "1.000-3.000"]
-        )
+        self.assertEqual(before_after.times_and_ratio(rounds),
+                         ["400", "300", "2.000", "1.000-3.000"])
 
     def test_short_times_have_digits_after_the_point(self):
         self.assertEqual(before_after.times_and_ratio([(7.5, 5.0)])[:2], ["7.50", "5.00"])
@@ -88,13 +87,10 @@ class TablesTest(unittest.TestCase):
     def test_a_problem_has_a_row_for_one_thread_and_one_for_several(self):
         both = self.both(printing(2.0, 1.5, bits=7), printing(1.0, 0.5, bits=7))
         table = before_after.solves(both, ["pile"], threads=4, rounds=2)
-        self.assertEqual(
-            table.rows,
-            [
-                ["pile", 1, "2000", "1000", "2.000", "2.000-2.000", "9", "same"],
-                ["pile", 4, "1500", "500", "3.000", "3.000-3.000", "9", "same"],
-            ],
-        )
+        self.assertEqual(table.rows, [
+            ["pile", 1, "2000", "1000", "2.000", "2.000-2.000", "9", "same"],
+            ["pile", 4, "1500", "500", "3.000", "3.000-3.000", "9", "same"],
+        ])
         table = before_after.solves(both, ["pile"], threads=1, rounds=2)
         self.assertEqual([row[1] for row in table.rows], [1])
 
@@ -104,7 +100,7 @@ class TablesTest(unittest.TestCase):
         self.assertEqual(row[-2:], ["DIFFERENT: 8, 9", "-"])
 
     def test_a_short_problem_is_measured_by_processor_time(self):
-        busy = "case $1 in --solves) i=0; while [ $i -lt $2 ]; do i=$((i + 1)); done; exit;; esac;"
+        busy = 'case $1 in --solves) i=0; while [ $i -lt $2 ]; do i=$((i + 1)); done; exit;; esac;'
         both = self.both(busy + printing(0.003, 0.003), busy + printing(0.003, 0.003))
         (row,) = before_after.solves(both, ["pile"], threads=2, rounds=1).rows
         self.assertGreater(float(row[2]), 0)
@@ -127,12 +123,9 @@ class TablesTest(unittest.TestCase):
 
     def test_busy_loops_are_not_started_with_real_time_priority(self):
         both = self.both(printing(2.0, 1.5), printing(1.0, 0.5))
-        with (
-            mock.patch.object(os, "sched_getscheduler", return_value=os.SCHED_FIFO),
-            mock.patch.object(
-                busy_machine, "processor_quota", lambda cores: contextlib.nullcontext([])
-            ),
-        ):
+        with mock.patch.object(os, "sched_getscheduler", return_value=os.SCHED_FIFO), \
+                mock.patch.object(busy_machine, "processor_quota",
+                                  lambda cores: contextlib.nullcontext([])):
             table = before_after.busy(both, ["pile"], 2)
         self.assertNotIn("a busy loop on one core", [row[0] for row in table.rows])
         self.assertIn("left out, a busy loop on each core: ", self.printed.getvalue())
@@ -198,18 +191,14 @@ class RevisionTest(unittest.TestCase):
     def refused(self, *arguments):
         done = subprocess.run(
             [self.folder / "tests" / "bench" / "run.sh", "--before", *arguments],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+            check=False, capture_output=True, text=True)
         self.assertEqual((done.returncode, done.stdout), (1, ""))
         return done.stderr
 
     def test_a_revision_that_cannot_be_measured_is_refused_first(self):
         self.assertEqual(self.refused("1234567"), "run.sh: there is no revision '1234567'\n")
-        self.assertEqual(
-            self.refused("HEAD"), "run.sh: revision 'HEAD' has no tests/bench/solve_benchmark.cc\n"
-        )
+        self.assertEqual(self.refused("HEAD"),
+                         "run.sh: revision 'HEAD' has no tests/bench/solve_benchmark.cc\n")
         self.assertEqual(self.refused(), "run.sh: --before needs a revision\n")
 
 

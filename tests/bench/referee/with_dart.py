@@ -1,6 +1,6 @@
 """One step of DART from each state of the scenes of free boxes and spheres.
 
-with_dart.py CORPUS RUNS
+    with_dart.py CORPUS RUNS
 """
 
 from __future__ import annotations
