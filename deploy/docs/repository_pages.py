@@ -132,7 +132,7 @@ def _reference() -> dict[str, str]:
     if sorted(listed) != sorted(public):
         missing = set(public).symmetric_difference(listed)
         raise PluginError(f"REFERENCE and sap_islands.__all__ differ: {', '.join(sorted(missing))}")
-    pages = {}
+    pages = {"index": _index()}
     for page, (title, module, names) in REFERENCE.items():
         head = f"::: {module}\n    options: {{members: false, show_root_heading: false}}"
         entries = [f"::: sap_islands.{name}" for name in names.split()]
@@ -143,6 +143,20 @@ def _reference() -> dict[str, str]:
         entries.insert(0, f"::: sap_islands.{name}\n    options: {{members: [{members}]}}")
     pages["adapters"] = "\n\n".join(["# Adapters, tensors and asyncio", *entries])
     return pages
+
+
+def _index() -> str:
+    """All public names of sap_islands in alphabetical order, with the page of each."""
+    places = {
+        name: (page, title)
+        for page, (title, _, names) in REFERENCE.items()
+        for name in names.split()
+    }
+    rows = ["| `sap_islands` | page |", "|---|---|"]
+    for name in sorted(places, key=str.lower):
+        page, title = places[name]
+        rows.append(f"| [{name}]({page}.md#sap_islands.{name}) | {title} |")
+    return "# All names\n\n" + "\n".join(rows)
 
 
 def _public_names(module: str) -> list[str]:

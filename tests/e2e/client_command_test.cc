@@ -297,6 +297,15 @@ TEST_F(ClientCommandTest, TheHelpOfBenchTellsItsDefaults) {
   }
 }
 
+TEST_F(ClientCommandTest, TheHelpOfACommandHasItsOwnFlagsFirst) {
+  const std::string help = RunClient({"solve", "--help"}).out;
+  EXPECT_LT(help.find("  --output "), help.find("\nServer:\n"));
+  EXPECT_LT(help.find("\nServer:\n"), help.find("  --tls-ca "));
+  EXPECT_LT(help.find("  --tls-ca "), help.find("\nSolver:\n"));
+  EXPECT_LT(help.find("\nSolver:\n"), help.find("  --tolerance "));
+  EXPECT_NE(help.find("  --tolerance "), std::string::npos);
+}
+
 TEST_F(ClientCommandTest, AnUnknownCommandIsNamedWithTheNearest) {
   const auto error_of = [](const std::vector<std::string>& arguments) {
     const ProcessResult result = RunClient(arguments);

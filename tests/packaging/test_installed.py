@@ -3,6 +3,7 @@
   test_installed.py BUILD      an existing build of this repository
 """
 
+import gzip
 import pathlib
 import shlex
 import shutil
@@ -120,6 +121,16 @@ class InstalledTest(unittest.TestCase):
 
     def test_another_minor_version_is_not_taken(self):
         self.assertIn(f"version: {VERSION}", self.why_not_found("sap_islands 0.0 REQUIRED"))
+
+    def test_shells_complete_the_programs_and_man_shows_them(self):
+        share = self.prefix / "share"
+        for program in ("sap-server", "sap-client"):
+            self.assertTrue((share / "bash-completion/completions" / program).is_file())
+            self.assertTrue((share / "fish/vendor_completions.d" / f"{program}.fish").is_file())
+            if shutil.which("help2man"):
+                manual = gzip.decompress((share / f"man/man1/{program}.1.gz").read_bytes())
+                self.assertIn(b"solver of frictional contact", manual)
+        self.assertTrue((share / "zsh/vendor-completions/_sap-islands").is_file())
 
     def test_the_installed_programs_run(self):
         for program in ("sap-server", "sap-client"):

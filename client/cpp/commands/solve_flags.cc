@@ -71,6 +71,7 @@ void AddCredentialFlags(CLI::App* command, Credentials* credentials) {
 }
 
 void AddServerFlags(CLI::App* command, SolveFlags* flags) {
+  command->option_defaults()->group("Server");
   CLI::Option* server = command->add_option(
       "--server", flags->server, std::string(kServerHelp) + "; default: an embedded server");
   command->add_option("--threads", flags->connect.threads, "Solver threads of an embedded server")
@@ -90,6 +91,7 @@ void AddServerFlags(CLI::App* command, SolveFlags* flags) {
 }
 
 void AddSolverFlags(CLI::App* command, SolveFlags* flags) {
+  command->option_defaults()->group("Solver");
   SolverOptions* solver = &flags->options.solver;
   const std::map<std::string, bool> switches{{"on", true}, {"off", false}};
   const std::map<std::string, NewtonMethod> methods{{"plain", NewtonMethod::kPlain},
