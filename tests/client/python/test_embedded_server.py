@@ -37,6 +37,15 @@ def directory_of(server: sap.EmbeddedServer) -> Path:
     return Path(server.address.removeprefix("unix:")).parent
 
 
+def test_flags_in_the_environment_are_those_of_other_servers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("SAP_TOKEN_FILE", "/nowhere/tokens")
+    monkeypatch.setenv("SAP_MAX_TREES", "1")
+    with sap.connect("embedded:process") as client:
+        assert client.solve(balls_on_floor([0.0, 0.3])).solved
+
+
 def test_a_large_scene_has_the_same_bits_over_several_connections() -> None:
     scene = balls_on_floor([0.1] * 8000)  # of two megabytes and more
     with sap.EmbeddedServer(("--threads", "2")) as server:

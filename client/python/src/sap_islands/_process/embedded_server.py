@@ -59,9 +59,12 @@ class EmbeddedServer:
         self._directory = _private_directory()
         self.address = address or f"unix:{self._directory}/sap.sock"
         log = open(f"{self._directory}/log", "w+b")  # noqa: SIM115  # closed by _stop
+        # SAP_THREADS and the like are flags of another server, as that of this machine.
+        environment = {name: os.environ[name] for name in os.environ if name[:4] != "SAP_"}
         try:
             process = subprocess.Popen(
                 [program, "--listen", self.address, *_DRAIN_ARGUMENTS, *arguments],
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
