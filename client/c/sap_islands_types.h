@@ -125,6 +125,9 @@ typedef struct sap_contact_laws {
   sap_doubles adhesion;                    // [n] or empty, N
   sap_int32s law;                          // [n] SAP_CONTACT_LAW_*, or empty: SAP
   const sap_hunt_crossley* hunt_crossley;  // or NULL
+  // In the contact frame for either kind, as impulses of solutions are, or empty: no guess.
+  sap_doubles guess_impulse;          // [3 n] N s
+  sap_doubles guess_angular_impulse;  // [3 per contact with an angular coefficient] N m s
 } sap_contact_laws;
 
 // C contacts given by Jacobians, in frames (t1, t2, n); v_n > 0 separates.
@@ -168,6 +171,7 @@ typedef struct sap_rows {
   sap_doubles delassus_estimate;
   sap_doubles slip_parameter;
   sap_doubles force_offset;
+  sap_doubles guess_impulse;  // N s, N m s
 } sap_rows;
 
 enum {

@@ -64,9 +64,10 @@ std::vector<double> TargetVelocities(const std::vector<ContactLaw>& laws, double
   return targets;
 }
 
-std::vector<double> TargetAngularVelocities(std::vector<ContactLaw> laws) {
+// One member of the contacts with angular Jacobians.
+std::vector<double> AngularValues(std::vector<ContactLaw> laws, Vector3 ContactLaw::*member) {
   std::erase_if(laws, [](const ContactLaw& law) { return !HasAngularAxes(law); });
-  return ValuesUnlessDefault(laws, &ContactLaw::target_angular_velocity);
+  return ValuesUnlessDefault(laws, member);
 }
 
 void AddHuntCrossley(const std::vector<ContactLaw>& laws, Problem::Law* arrays) {
@@ -103,9 +104,11 @@ Problem::Law LawArrays(const std::vector<ContactLaw>& laws, double time_step,
   arrays.torsional_friction = ValuesUnlessDefault(laws, &ContactLaw::torsional_friction);
   arrays.rolling_friction = ValuesUnlessDefault(laws, &ContactLaw::rolling_friction);
   arrays.target_velocity = TargetVelocities(laws, time_step, normals);
-  arrays.target_angular_velocity = TargetAngularVelocities(laws);
+  arrays.target_angular_velocity = AngularValues(laws, &ContactLaw::target_angular_velocity);
   arrays.adhesion = ValuesUnlessDefault(laws, &ContactLaw::adhesion);
   AddHuntCrossley(laws, &arrays);
+  arrays.guess_impulse = ValuesUnlessDefault(laws, &ContactLaw::guess_impulse);
+  arrays.guess_angular_impulse = AngularValues(laws, &ContactLaw::guess_angular_impulse);
   return arrays;
 }
 
@@ -164,6 +167,7 @@ void AddLaws(const std::vector<RowLaw>& laws, double time_step, Problem::Rows* r
   rows->delassus_estimate = ValuesUnlessDefault(laws, &RowLaw::delassus_estimate);
   rows->slip_parameter = ValuesUnlessDefault(laws, &RowLaw::slip_parameter);
   rows->force_offset = ValuesUnlessDefault(laws, &RowLaw::force_offset);
+  rows->guess_impulse = ValuesUnlessDefault(laws, &RowLaw::guess_impulse);
   if (!AnyHas(laws, &RowLaw::target_velocity)) return;
   // As for contacts, the wire has a target for all rows or for none.
   for (const RowLaw& law : laws) {

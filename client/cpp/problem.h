@@ -60,6 +60,9 @@ struct ContactLaw {
   std::optional<std::array<double, 3>> target_velocity{};  // v_hat [m/s]; absent: by phi0
   std::array<double, 3> target_angular_velocity{};         // with torsional or rolling friction
   std::optional<HuntCrossleyLaw> hunt_crossley{};          // absent: the law of SAP
+  // Where the interior-point method starts, in (t1, t2, n) as impulses of solutions [N s, N m s].
+  std::array<double, 3> guess_impulse{};
+  std::array<double, 3> guess_angular_impulse{};  // with torsional or rolling friction
 };
 
 // One term of v_c = sum coefficient * velocity + b.
@@ -82,6 +85,7 @@ struct RowLaw {
   double delassus_estimate{0};                                   // w; 0: by rule
   double slip_parameter{0};                                      // > 0: R = slip_parameter w
   double force_offset{0};                                        // u [N, N m]
+  double guess_impulse{0};  // where the interior-point method starts [N s, N m s]
 };
 
 // Collects trees, bodies, contacts and rows, in any order.

@@ -76,6 +76,10 @@ BytesPer BytesOfMethod(const SolverOptions& options) {
   return bytes;
 }
 
+// Guesses of the impulses of a contact, and of a row.
+constexpr double kContactGuess = 96;
+constexpr double kRowGuess = 16;
+
 constexpr int kBodyDofs = 6;
 constexpr int kBodyMatrix = kBodyDofs * kBodyDofs;
 constexpr int kBodyJacobian = 3 * 2 * kBodyDofs;
@@ -170,6 +174,10 @@ double BytesOfContacts(const ContactProblemView& view, const Trees& trees, const
                  static_cast<double>(std::ranges::count_if(view.body_contacts.body_b,
                                                            [](int b) { return b >= 0; })) *
                      (per.pair + per.pair_entry * kBodyMatrix);
+  // All contacts have guesses where some have.
+  const bool has_guess =
+      !view.contacts.law.guess_impulse.empty() || !view.body_contacts.law.guess_impulse.empty();
+  if (has_guess) bytes += kContactGuess * (given + between_bodies);
   const size_t with_both = std::min(view.contacts.tree_a.size(), view.contacts.tree_b.size());
   for (size_t i = 0; i < with_both; ++i) {
     const double entries =
@@ -190,7 +198,8 @@ double BytesOfContacts(const ContactProblemView& view, const Trees& trees, const
 
 double BytesOfRows(const ContactProblemView& view, const BytesPer& per, Trees* trees) {
   const auto indices = view.rows.velocity_index;
-  double bytes = per.row * Count(view.rows.entries) + per.row_entry * Count(indices);
+  double bytes = per.row * Count(view.rows.entries) + per.row_entry * Count(indices) +
+                 kRowGuess * Count(view.rows.guess_impulse);
   size_t first = 0;
   for (const uint32_t entries : view.rows.entries) {
     const size_t end = std::min<size_t>(indices.size(), first + entries);

@@ -133,7 +133,8 @@ void ContactProblem::ClearLists() {
   jacobian_start_.clear();
   for (std::vector<double>* array :
        {&v_star_, &v_guess_, &v_0_, &v_hat_, &tau_d_, &mu_, &stiffness_, &given_R_t_, &given_R_n_,
-        &given_w_, &surface_velocity_}) {
+        &given_w_, &surface_velocity_, &guess_impulse_, &guess_angular_impulse_,
+        &guess_row_impulse_}) {
     array->clear();
   }
   contact_kind_.clear();

@@ -119,6 +119,11 @@ class ContactProblem {
   std::span<const double> row_coefficients() const { return row_coefficients_; }  // J [E]
   const Regularization& regularization() const { return regularization_; }
 
+  // Guesses of impulses, in the contact frame: [3 C], [3 num_angular], [R], each or empty.
+  std::span<const double> guess_impulse() const { return guess_impulse_; }
+  std::span<const double> guess_angular_impulse() const { return guess_angular_impulse_; }
+  std::span<const double> guess_row_impulse() const { return guess_row_impulse_; }
+
   const Islands& islands() const { return islands_; }
 
   // Replaces the guess, sum of n_t finite values: how a session starts from the step before.
@@ -134,7 +139,8 @@ class ContactProblem {
                         mu_, stiffness_, given_R_t_, given_R_n_, given_w_, surface_velocity_,
                         contact_kind_, contact_extra_, general_friction_, hunt_crossley_,
                         angular_start_, angular_jacobian_, angular_v_hat_, rows_, row_kind_,
-                        row_start_, row_entries_, row_coefficients_, islands_);
+                        row_start_, row_entries_, row_coefficients_, guess_impulse_,
+                        guess_angular_impulse_, guess_row_impulse_, islands_);
   }
   // Frees what is kept for problems other than the last one, and is of no use to that.
   void DropUnusedPlans() { coupled_trees_.DropUnusedPlans(); }
@@ -185,6 +191,9 @@ class ContactProblem {
   std::vector<int64_t> row_start_{0};
   std::vector<RowEntry> row_entries_;
   std::vector<double> row_coefficients_;
+  std::vector<double> guess_impulse_;
+  std::vector<double> guess_angular_impulse_;
+  std::vector<double> guess_row_impulse_;
   Regularization regularization_;
   Islands islands_;
 };

@@ -42,6 +42,12 @@ bool HasLengthsOfCounts(const ContactProblemView& view) {
   return right;
 }
 
+// Guesses of impulses, of `angular` contacts with angular Jacobians.
+bool HasLengthsOfGuesses(const ContactProblemView::Law& law, int64_t contacts, int64_t angular) {
+  return IsEmptyOr(law.guess_impulse, 3 * contacts) &&
+         IsEmptyOr(law.guess_angular_impulse, 3 * angular);
+}
+
 bool HasLengthsOfCoefficients(const ContactProblemView::Law& law, int64_t contacts) {
   return IsEmptyOr(law.torsional_friction, contacts) &&
          IsEmptyOr(law.rolling_friction, 2 * contacts) && IsEmptyOr(law.law, contacts);
@@ -151,7 +157,8 @@ bool ProblemLayout::ReadContacts(const ContactProblemView& view) {
     angular_start.push_back(angular_start.back() + jacobian_start[i + 1] - jacobian_start[i]);
   }
   return IsOfLength(contacts.jacobian, jacobian_start.back()) &&
-         IsOfLength(contacts.angular_jacobian, angular_start.back());
+         IsOfLength(contacts.angular_jacobian, angular_start.back()) &&
+         HasLengthsOfGuesses(contacts.law, count, jacobian_angular);
 }
 
 bool ProblemLayout::ReadTreesOfContacts(const ContactProblemView::Contacts& contacts) {
@@ -201,7 +208,7 @@ bool ProblemLayout::ReadBodyContacts(const ContactProblemView& view) {
   }
   AppendContacts(contacts.body_a, contacts.body_b, articulated_trees);
   NumberAngular(contacts.law, jacobian_contacts);
-  return true;
+  return HasLengthsOfGuesses(contacts.law, count, num_angular - jacobian_angular);
 }
 
 // Numbers the contacts from `first` on.
@@ -225,7 +232,8 @@ bool ProblemLayout::ReadRows(const ContactProblemView::Rows& rows) {
     row_start.push_back(row_start.back() + entries);
   }
   if (!IsOfLength(rows.velocity_index, row_start.back()) ||
-      !IsOfLength(rows.coefficient, row_start.back())) {
+      !IsOfLength(rows.coefficient, row_start.back()) ||
+      !IsEmptyOr(rows.guess_impulse, static_cast<int64_t>(rows.entries.size()))) {
     return false;
   }
   for (const uint32_t index : rows.velocity_index) {

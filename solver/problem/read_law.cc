@@ -16,6 +16,15 @@ void AppendOr(std::span<const double> values, int64_t n, double otherwise,
   }
 }
 
+// Appends the `n` values of a message to those of the first `before`: zeros where only others have
+// any, nothing where none have.
+void AppendGuess(std::span<const double> values, int64_t before, int64_t n,
+                 std::vector<double>* to) {
+  if (values.empty() && to->empty()) return;
+  to->resize(before, 0.0);
+  AppendOr(values, n, 0.0, to);
+}
+
 bool IsHuntCrossleyLaw(int32_t law) {
   return law == static_cast<int32_t>(ContactLaw::kHuntCrossleyLagged) ||
          law == static_cast<int32_t>(ContactLaw::kHuntCrossleySimilar);
@@ -127,6 +136,9 @@ void ContactProblemReader::CheckTargets(const LawMessage& m) {
                   Range::kFinite, {num_angular, kAngularContacts});
   check_.Optional(m.Field("adhesion"), law.adhesion, n, Range::kNonNegative, m.why);
   if (!law.law.empty()) CheckLaws(m);
+  check_.Optional(m.Field("guess_impulse"), law.guess_impulse, 3 * n, Range::kFinite, m.why);
+  check_.Optional(m.Field("guess_angular_impulse"), law.guess_angular_impulse, 3 * num_angular,
+                  Range::kFinite, {num_angular, kAngularContacts});
 }
 
 void ContactProblemReader::CheckLaws(const LawMessage& m) {
@@ -186,8 +198,11 @@ void ContactProblemReader::AppendLaw(const LawMessage& m) {
   AppendOr(law.regularization_n, n, 0.0, &p_.given_R_n_);
   AppendOr(law.delassus_estimate, n, 0.0, &p_.given_w_);
   AppendOr(law.surface_velocity, 3 * n, 0.0, &p_.surface_velocity_);
-  AppendOr(law.target_angular_velocity, 3 * (p_.num_angular() - m.first_angular), 0.0,
-           &p_.angular_v_hat_);
+  const int64_t num_angular = p_.num_angular() - m.first_angular;
+  AppendOr(law.target_angular_velocity, 3 * num_angular, 0.0, &p_.angular_v_hat_);
+  AppendGuess(law.guess_impulse, 3 * int64_t{m.first_contact}, 3 * n, &p_.guess_impulse_);
+  AppendGuess(law.guess_angular_impulse, 3 * int64_t{m.first_angular}, 3 * num_angular,
+              &p_.guess_angular_impulse_);
   p_.contact_kind_.insert(p_.contact_kind_.end(), n, ConstraintKind::kFriction);
   p_.contact_extra_.insert(p_.contact_extra_.end(), n, -1);
   if (!law.friction_2.empty() || !law.torsional_friction.empty() || !law.rolling_friction.empty() ||

@@ -18,6 +18,7 @@ void ContactProblemReader::ReadRows() {
   CheckRowArrays(why);
   if (!check_.ok()) return;
   p_.row_coefficients_.assign(view_.rows.coefficient.begin(), view_.rows.coefficient.end());
+  p_.guess_row_impulse_.assign(view_.rows.guess_impulse.begin(), view_.rows.guess_impulse.end());
   for (int64_t i = 0; i < n && check_.ok(); ++i) ReadRow(i);
 }
 
@@ -107,6 +108,7 @@ void ContactProblemReader::CheckRowArrays(const Needed& why) {
   optional("rows.delassus_estimate", r.delassus_estimate, Range::kNonNegative);
   optional("rows.slip_parameter", r.slip_parameter, Range::kNonNegative);
   optional("rows.force_offset", r.force_offset, Range::kFinite);
+  optional("rows.guess_impulse", r.guess_impulse, Range::kFinite);
 }
 
 void ContactProblemReader::CheckRowBounds() {

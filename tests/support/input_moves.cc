@@ -95,7 +95,7 @@ std::vector<double> DrawMove(Random* random, const ProblemArrays& arrays, const 
   if (const auto scalar = scalars.find(name); scalar != scalars.end()) {
     return {*scalar->second * Uniform(random, 0.25, 0.5)};
   }
-  std::vector<double> inputs = *FindInput(&copy, name);
+  std::vector<double> inputs = *FindArray(&copy, name);
   inputs.resize(SizeOf(arrays.View(), name), 0.0);
   std::vector<double> direction(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -134,7 +134,7 @@ ProblemArrays Moved(ProblemArrays arrays, const std::string& name,
     *scalar->second += step * direction[0];
     return arrays;
   }
-  std::vector<double>& values = *FindInput(&arrays, name);
+  std::vector<double>& values = *FindArray(&arrays, name);
   values.resize(direction.size(), 0.0);
   for (size_t i = 0; i < direction.size(); ++i) values[i] += step * direction[i];
   return arrays;

@@ -79,13 +79,15 @@ int ProblemArrays::AddRow(const std::vector<uint32_t>& velocity_index,
   return static_cast<int>(rows.entries.size()) - 1;
 }
 
-std::vector<double>* FindInput(ProblemArrays* arrays, std::string_view name) {
+std::vector<double>* FindArray(ProblemArrays* arrays, std::string_view name) {
   std::vector<double>* found = nullptr;
-  ForEachInput(
-      [&](const FieldName& field, std::vector<double>& values) {
-        if (field.Text() == name) found = &values;
+  ForEachArray(
+      [&]<typename Value>(std::string_view group, const ProblemField<Value>& field, auto& values) {
+        if constexpr (std::is_same_v<Value, double>) {
+          if (FieldName(group, field.name).Text() == name) found = &values;
+        }
       },
-      *arrays);
+      static_cast<OwnedContactProblem&>(*arrays));
   return found;
 }
 

@@ -55,8 +55,8 @@ inline double ReferenceTimeStep(const ProblemArrays& arrays) {
   return h == 0 ? arrays.time_step : h;
 }
 
-// An array by its wire name, as "contacts.friction"; null if it is no input.
-std::vector<double>* FindInput(ProblemArrays* arrays, std::string_view name);
+// An array of doubles by its wire name, as "contacts.friction"; null if there is none.
+std::vector<double>* FindArray(ProblemArrays* arrays, std::string_view name);
 
 // The problem as the solver takes it. Fails the test where it is refused.
 ContactProblem Checked(const ProblemArrays& arrays);

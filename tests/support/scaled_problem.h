@@ -25,6 +25,8 @@ inline ProblemArrays Scaled(ProblemArrays arrays, double factor) {
     Scale(&law->adhesion, factor);
     Scale(&law->hunt_crossley.elastic_force, factor);
     Scale(&law->hunt_crossley.lagged_normal_impulse, factor);
+    Scale(&law->guess_impulse, factor);
+    Scale(&law->guess_angular_impulse, factor);
   }
   Scale(&arrays.rows.stiffness, factor);
   Scale(&arrays.rows.force_lower, factor);
@@ -32,6 +34,7 @@ inline ProblemArrays Scaled(ProblemArrays arrays, double factor) {
   Scale(&arrays.rows.force_offset, factor);
   Scale(&arrays.rows.regularization, 1 / factor);
   Scale(&arrays.rows.delassus_estimate, 1 / factor);
+  Scale(&arrays.rows.guess_impulse, factor);
   return arrays;
 }
 

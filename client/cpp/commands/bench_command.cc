@@ -163,6 +163,11 @@ int Bench(BenchFlags flags) {
     // solve.
     problem->trees.guess_velocity.clear();
     problem->bodies.guess_velocity.clear();
+    problem->contacts.law.guess_impulse.clear();
+    problem->contacts.law.guess_angular_impulse.clear();
+    problem->body_contacts.law.guess_impulse.clear();
+    problem->body_contacts.law.guess_angular_impulse.clear();
+    problem->rows.guess_impulse.clear();
     flags.load.problems.push_back(std::move(*problem));
   }
   for (const std::string& file : flags.recordings) {

@@ -92,22 +92,23 @@ std::vector<ArrayRule> DoubleRules() {
                                   {"rows.target_velocity", Range::kFinite, true},
                                   {"rows.delassus_estimate", Range::kNonNegative, true},
                                   {"rows.slip_parameter", Range::kNonNegative, true},
-                                  {"rows.force_offset", Range::kFinite, true}};
+                                  {"rows.force_offset", Range::kFinite, true},
+                                  {"rows.guess_impulse", Range::kFinite, true}};
   for (const std::string group : {"contacts.", "body_contacts."}) {
     rules.push_back({group + "signed_distance", Range::kFinite});
     rules.push_back({group + "stiffness", Range::kPositive});
     rules.push_back({group + "relaxation_time", Range::kNonNegative});
     rules.push_back({group + "friction", Range::kNonNegative});
-    rules.push_back({group + "regularization_t", Range::kPositive, /*optional=*/true});
-    rules.push_back({group + "regularization_n", Range::kPositive, /*optional=*/true});
-    rules.push_back({group + "delassus_estimate", Range::kPositive, /*optional=*/true});
-    rules.push_back({group + "surface_velocity", Range::kFinite, /*optional=*/true});
-    rules.push_back({group + "friction_2", Range::kNonNegative, /*optional=*/true});
-    rules.push_back({group + "torsional_friction", Range::kNonNegative, /*optional=*/true});
-    rules.push_back({group + "rolling_friction", Range::kNonNegative, /*optional=*/true});
-    rules.push_back({group + "target_velocity", Range::kFinite, /*optional=*/true});
-    rules.push_back({group + "target_angular_velocity", Range::kFinite, /*optional=*/true});
-    rules.push_back({group + "adhesion", Range::kNonNegative, /*optional=*/true});
+    for (const char* array : {"regularization_t", "regularization_n", "delassus_estimate"}) {
+      rules.push_back({group + array, Range::kPositive, /*optional=*/true});
+    }
+    for (const char* array : {"surface_velocity", "target_velocity", "target_angular_velocity",
+                              "guess_impulse", "guess_angular_impulse"}) {
+      rules.push_back({group + array, Range::kFinite, /*optional=*/true});
+    }
+    for (const char* array : {"friction_2", "torsional_friction", "rolling_friction", "adhesion"}) {
+      rules.push_back({group + array, Range::kNonNegative, /*optional=*/true});
+    }
     rules.push_back({group + "hunt_crossley.elastic_force", Range::kFinite});
     rules.push_back({group + "hunt_crossley.dissipation", Range::kNonNegative});
     rules.push_back({group + "hunt_crossley.lagged_normal_impulse", Range::kNonNegative});
@@ -135,22 +136,21 @@ class WireTest : public testing::Test {
   static v1::SolveRequest GoodWith(const ArrayRule& rule) {
     v1::SolveRequest request = Good();
     v1::ContactProblem* problem = request.mutable_problem();
+    const auto has = [&](const char* name) { return rule.path.find(name) != std::string::npos; };
     if (rule.Group() == "rows") test::AddRows(problem);
-    const bool is_hunt_crossley = rule.path.find("hunt_crossley") != std::string::npos;
-    if (is_hunt_crossley) test::MakeHuntCrossley(rule.Group(), problem);
+    if (has("hunt_crossley")) test::MakeHuntCrossley(rule.Group(), problem);
     if (IsOfAngularFriction(rule)) test::AddAngularFriction(rule.Group(), problem);
     if (rule.path == "body_contacts.tangent") test::AddTangents(problem);
     if (rule.path == "trees.coupling_block") test::AddCoupling(problem);
     Array<double> array(rule.path, problem);
     if (array.size() > 0) return request;
-    const bool is_vector = rule.path.find("target_velocity") != std::string::npos;
     if (rule.Group() == "rows") {
       array.Resize(problem->rows().entries_size(), 0.01);
-    } else if (rule.path.find("initial_velocity") != std::string::npos) {
+    } else if (has("initial_velocity")) {
       array.Resize(Array<double>(rule.Group() + ".free_motion_velocity", problem).size(), 0.01);
     } else {
       const int contacts = Array<double>(rule.Group() + ".friction", problem).size();
-      array.Resize((is_vector ? 3 : 1) * contacts, 0.01);
+      array.Resize((has("target_velocity") || has("guess") ? 3 : 1) * contacts, 0.01);
     }
     return request;
   }

@@ -197,6 +197,7 @@ constexpr RowField kRowFields[] = {
     {"delassus_estimate", &Rows::delassus_estimate, "finite and >= 0", true, false, false, false},
     {"slip_parameter", &Rows::slip_parameter, "finite and >= 0", true, false, false, false},
     {"force_offset", &Rows::force_offset, "finite", true, true, false, false},
+    {"guess_impulse", &Rows::guess_impulse, "finite", true, true, false, false},
 };
 
 class RowFieldTest : public ::testing::TestWithParam<RowField> {

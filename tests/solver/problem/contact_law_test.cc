@@ -42,6 +42,8 @@ ProblemArrays GeneralProblem() {
   law.target_velocity = Numbers(9, -3);
   law.target_angular_velocity = Numbers(6, 3);
   law.adhesion = {0, 7, 0};
+  law.guess_impulse = Numbers(9, -4);
+  law.guess_angular_impulse = Numbers(6, 4);
   arrays.contacts.angular_jacobian = Numbers(3 * (5 + 3));
   LawArrays& body_law = arrays.body_contacts.law;
   body_law.friction_2 = {0.5, 0};
@@ -50,6 +52,8 @@ ProblemArrays GeneralProblem() {
   body_law.target_velocity = Numbers(6, -2);
   body_law.target_angular_velocity = Numbers(6, 2);
   body_law.adhesion = {3, 0};
+  body_law.guess_impulse = Numbers(6, 5);
+  body_law.guess_angular_impulse = Numbers(6, -5);
   arrays.body_contacts.tangent = {
       0, 2 / std::sqrt(5.0), 1 / std::sqrt(5.0), 1 / std::sqrt(2.0), -1 / std::sqrt(2.0), 0};
   return arrays;
@@ -96,6 +100,8 @@ constexpr LawField kLawFields[] = {
     {"target_velocity", true},
     {"target_angular_velocity", true},
     {"adhesion", false},
+    {"guess_impulse", true},
+    {"guess_angular_impulse", true},
     {"hunt_crossley.elastic_force", true},
     {"hunt_crossley.dissipation", false},
     {"hunt_crossley.lagged_normal_impulse", false},
@@ -108,7 +114,7 @@ class LawFieldTest : public ::testing::TestWithParam<std::tuple<LawField, bool>>
   static std::string Name() {
     return (OfBodies() ? "body_contacts." : "contacts.") + std::string(Field().name);
   }
-  static std::vector<double>* Array(ProblemArrays* arrays) { return FindInput(arrays, Name()); }
+  static std::vector<double>* Array(ProblemArrays* arrays) { return FindArray(arrays, Name()); }
   // A problem in which the array is given.
   static ProblemArrays Good() {
     ProblemArrays general = GeneralProblem();

@@ -40,7 +40,10 @@ TEST(WarmReadTest, RowsGeneralConesAndHuntCrossleyAllocateNothing) {
         &law.hunt_crossley.lagged_normal_impulse}) {
     array->assign(30, 1.0);
   }
+  law.guess_impulse.assign(90, 0.5);
+  law.guess_angular_impulse.assign(3 * 20, 0.5);
   for (uint32_t i = 0; i < 40; ++i) arrays.AddRow({i, i + 3, i + 8}, {1, -1, 0.5});
+  arrays.rows.guess_impulse.assign(40, 0.5);
   ExpectNoAllocationOnceWarm(arrays);
 }
 

@@ -36,6 +36,8 @@ class ConstraintRows(ArrayGroup):
         delassus_estimate: [R] w, or empty or 0: J A^-1 J' [1/kg, 1/(kg m²)].
         slip_parameter: [R] where > 0, R is this times w, as for dry friction; or empty: 0 [-].
         force_offset: [R] u, as the feed-forward of a motor, or empty: 0 [N, N m].
+        guess_impulse: [R] impulses that the interior-point method starts from, as those of a
+            solution, or empty: no guess [N s, N m s].
     """
 
     FIELD = "rows"
@@ -54,6 +56,7 @@ class ConstraintRows(ArrayGroup):
     delassus_estimate: ArrayField[Float64] = ArrayField(Float64)
     slip_parameter: ArrayField[Float64] = ArrayField(Float64)
     force_offset: ArrayField[Float64] = ArrayField(Float64)
+    guess_impulse: ArrayField[Float64] = ArrayField(Float64)
 
     @property
     def count(self) -> int:

@@ -82,6 +82,9 @@ class Contacts(ArrayGroup):
         parts: [C] number of trees of each contact, in place of `tree_a` and `tree_b`; or empty.
         part_tree: [sum of parts] trees of each contact, numbered as in `tree_a`. `jacobian` and
             `angular_jacobian` then have a block for each of them in this order.
+        guess_impulse: [C, 3] impulses that the interior-point method starts from, in the frame
+            (t1, t2, n) as those of a solution, or empty: no guess [N s].
+        guess_angular_impulse: [K, 3] likewise, of the K contacts in `angular_jacobian` [N m s].
     """
 
     FIELD = "contacts"
@@ -108,6 +111,8 @@ class Contacts(ArrayGroup):
     hunt_crossley: GroupField[HuntCrossley] = GroupField(HuntCrossley)
     parts: ArrayField[np.uint32] = ArrayField(np.uint32, repeats=False)
     part_tree: ArrayField[np.int32] = ArrayField(np.int32, repeats=False)
+    guess_impulse: ArrayField[Float64] = ArrayField(Float64, 3)
+    guess_angular_impulse: ArrayField[Float64] = ArrayField(Float64, 3, repeats=False)
 
     @property
     def count(self) -> int:
@@ -148,6 +153,8 @@ class BodyContacts(ArrayGroup):
         law: [C'] as `Contacts.law`.
         hunt_crossley: As `Contacts.hunt_crossley`.
         tangent: [C', 3] t1 in world axes, or empty: by the schema; t2 = n x t1 [-].
+        guess_impulse: [C', 3] as `Contacts.guess_impulse`, in the frame (t1, t2, n) as well.
+        guess_angular_impulse: [K, 3] as `Contacts.guess_angular_impulse`.
     """
 
     FIELD = "body_contacts"
@@ -173,6 +180,8 @@ class BodyContacts(ArrayGroup):
     law: ArrayField[np.uint8] = ArrayField(np.uint8)
     hunt_crossley: GroupField[HuntCrossley] = GroupField(HuntCrossley)
     tangent: ArrayField[Float64] = ArrayField(Float64, 3)
+    guess_impulse: ArrayField[Float64] = ArrayField(Float64, 3)
+    guess_angular_impulse: ArrayField[Float64] = ArrayField(Float64, 3, repeats=False)
 
     @property
     def count(self) -> int:

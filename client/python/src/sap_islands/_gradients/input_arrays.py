@@ -31,7 +31,12 @@ _NUMBERS = (
     "regularization.stiction_speed",
     "regularization.reference_time_step",
 )
-_NO_INPUTS = ("guess_velocity", "initial_velocity")
+_NO_INPUTS = (
+    "guess_velocity",
+    "initial_velocity",
+    "guess_impulse",
+    "guess_angular_impulse",
+)
 # Arrays that do not have one entry per tree, body, contact or row.
 _FLAT = ("trees.", ".jacobian", ".angular_jacobian", ".coefficient", ".target_angular_velocity")
 
