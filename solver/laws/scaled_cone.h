@@ -45,6 +45,16 @@ struct ScaledCone {
     gamma[kNormal] -= p.adhesion_impulse;
     return gamma;
   }
+  // z of an impulse; 0 along an axis with mu_j = 0.
+  Vector Dual(const LawVector<k>& gamma) const {
+    Vector z;
+    z[0] = gamma[kNormal] + p.adhesion_impulse;
+    for (int i = 1; i < k; ++i) {
+      const double mu = p.mu[RowOf(i)];
+      z[i] = mu > 0 ? gamma[RowOf(i)] / mu : 0;
+    }
+    return z;
+  }
   // G of the velocities from -dz/de, which entry(i, j) gives.
   LawMatrix<k> Hessian(auto&& entry) const {
     LawMatrix<k> G;

@@ -16,8 +16,8 @@ void SapModel::Resize(const ContactProblem& problem, const ConstraintGraph& grap
   constants_.resize(graph.islands().count());
   A_.Reserve(matrices);
   A_factor_.Reserve(matrices);
-  coupled_trees_ = &problem.coupled_trees();
-  if (!coupled_trees_->empty()) A_blocks_.Reserve(graph.block_size());
+  problem_ = &problem;
+  if (!coupled_trees().empty()) A_blocks_.Reserve(graph.block_size());
   row_ends_.resize(velocities);
   D_.resize(velocities);
   v_star_.resize(velocities);

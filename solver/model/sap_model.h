@@ -89,8 +89,10 @@ class SapModel {
   }
   std::span<const double> D() const { return D_; }  // diag(A)^-1/2, per velocity
   std::span<const double> v_star() const { return v_star_; }
+  // The problem of this solve, in its own unit of mass.
+  const ContactProblem& problem() const { return *problem_; }
   // The factors of A of coupled trees, in the unit of mass of the problem.
-  const CoupledTrees& coupled_trees() const { return *coupled_trees_; }
+  const CoupledTrees& coupled_trees() const { return problem_->coupled_trees(); }
   const RestConstants& rest() const { return rest_; }
   // Whether a tree is a rigid body. Of the certificate of rest alone.
   bool IsBody(const ConstraintGraph& graph, int slot) const {
@@ -98,7 +100,7 @@ class SapModel {
   }
   // Whether A has blocks between this tree and others.
   bool IsCoupled(const ConstraintGraph& graph, int slot) const {
-    return coupled_trees_->component_of(graph.islands().tree_of_slot()[slot]) >= 0;
+    return coupled_trees().component_of(graph.islands().tree_of_slot()[slot]) >= 0;
   }
   // The diagonal block of Q.
   const double* Q(const ConstraintGraph& graph, int slot) const {
@@ -144,7 +146,7 @@ class SapModel {
                          TaskArena* arena);
 
   std::vector<IslandConstants> constants_;
-  const CoupledTrees* coupled_trees_{nullptr};  // of the problem of this solve
+  const ContactProblem* problem_{nullptr};  // of this solve
   GrowingBuffer<double> A_;
   GrowingBuffer<double> A_blocks_;
   GrowingBuffer<double> A_factor_;

@@ -7,6 +7,7 @@
 
 #include "solver/newton/accuracy_certificate.h"
 #include "solver/newton/crossover.h"
+#include "solver/newton/impulse_guess.h"
 #include "solver/newton/interior_start.h"
 #include "solver/newton/interior_system.h"
 
@@ -140,8 +141,13 @@ double LeastROverW(const IslandView& view) {
 
 }  // namespace
 
+int IterationsBeforeHandOver(double least_R_over_w, const IslandView& view) {
+  if (!(least_R_over_w < kLeastOfLargeR)) return kHandOverLargeR;
+  return HasImpulseGuess(view) ? kHandOverGuess : kHandOverSmallR;
+}
+
 bool HandsOverAfter(int iterations, const SolverOptions& options, const IslandView& view) {
-  return MayHandOverAfter(iterations, options, [&] { return LeastROverW(view); }) &&
+  return MayHandOverAfter(iterations, options, view, [&] { return LeastROverW(view); }) &&
          HasInteriorPoint(view) && !IsInRounds(view);
 }
 
@@ -149,7 +155,8 @@ int IterationsBeforeExactHandOver(const SolverOptions& options, const IslandView
   constexpr int kNever = std::numeric_limits<int>::max();
   if (!MayHandOver(options) || !HasInteriorPoint(view)) return kNever;
   if (options.interior_point == InteriorPoint::kAlways) return 0;
-  return LeastROverW(view) < kLeastOfLargeR ? kHandOverSmallR : kNever;
+  const int iterations = IterationsBeforeHandOver(LeastROverW(view), view);
+  return iterations < kHandOverLargeR ? iterations : kNever;
 }
 
 class InteriorPointSolve::Impl {
@@ -161,7 +168,11 @@ class InteriorPointSolve::Impl {
   InteriorPointEnd Run(int* iterations, IslandNorms* norms) {
     system_.iterations = iterations;
     system_.norms = norms;
-    const InteriorPointEnd end = Iterate();
+    InteriorPointEnd end = InteriorPointEnd::kNoProgress;
+    if (StartFromGuess(&system_, &start_)) end = Iterate();
+    if (end == InteriorPointEnd::kNoProgress) {
+      end = StartInteriorPoint(&system_, &start_) ? Iterate() : Failure();
+    }
     if (end == InteriorPointEnd::kConverged) return end;
     if (std::isfinite(best_error_) && !system_.stop.Cancelled()) {
       system_.Restore(system_.interior.best_v);
@@ -254,7 +265,7 @@ class InteriorPointSolve::Impl {
   }
 
   InteriorPointEnd Iterate() {
-    if (!StartInteriorPoint(&system_, &start_)) return Failure();
+    last_step_ = 1;
     double crossover = kCrossover, crossed_error = kInf;
     int wait_until = 0, held = 0, short_steps = 0;
     bool raised = false;
@@ -475,7 +486,7 @@ class InteriorPointSolve::Impl {
   InteriorSystem system_;
   InteriorStart start_;
   double complementarity_{0};
-  double last_step_{1};
+  double last_step_;
   double error_{0};  // sqrt(2 gap) of the pair over |v|_A
   bool balanced_{false};
   double best_error_{kInf};

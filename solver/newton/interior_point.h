@@ -30,17 +30,25 @@ enum class InteriorPointEnd : uint8_t {
   kStopped,
 };
 
-// Whether an island may be handed over after exactly so many iterations of the accelerated method,
-// which goes first: at rest, started from the last velocity, it needs one at any R.
-// least_R_over_w() is the least R / w of its contacts.
-inline constexpr int kHandOverSmallR = 4, kHandOverLargeR = 12;
+// After how many iterations of the accelerated method an island is handed over. It goes first: at
+// rest, started from the last velocity, it needs one at any R. With a guess of impulses, from which
+// the interior-point method needs fewer iterations, it has fewer to do so.
+inline constexpr int kHandOverGuess = 2, kHandOverSmallR = 4, kHandOverLargeR = 12;
 inline constexpr double kLeastOfLargeR = 5e-4;
+int IterationsBeforeHandOver(double least_R_over_w, const IslandView& view);
+
+// Whether an island may be handed over after exactly so many iterations. least_R_over_w() is the
+// least R / w of its contacts.
 template <typename Least>
-bool MayHandOverAfter(int iterations, const SolverOptions& options, Least&& least_R_over_w) {
+bool MayHandOverAfter(int iterations, const SolverOptions& options, const IslandView& view,
+                      Least&& least_R_over_w) {
   if (!MayHandOver(options)) return false;
   if (options.interior_point == InteriorPoint::kAlways) return iterations == 0;
-  if (iterations == kHandOverSmallR) return least_R_over_w() < kLeastOfLargeR;
-  return iterations == kHandOverLargeR;
+  if (iterations != kHandOverGuess && iterations != kHandOverSmallR &&
+      iterations != kHandOverLargeR) {
+    return false;
+  }
+  return iterations == IterationsBeforeHandOver(least_R_over_w(), view);
 }
 // Whether it is. Never one with laws without a cone, nor one without inequalities, nor in rounds of
 // exact friction.
@@ -57,7 +65,8 @@ class InteriorPointSolve {
                      HessianFactor* factor, SapWorkspace* workspace);
   ~InteriorPointSolve();
 
-  // Iterates from a start of its own until *iterations, to which it adds one per factorization,
+  // Iterates from the guess of impulses that the problem has, and where there is none, or that does
+  // not end, from a start of its own, until *iterations, to which it adds one per factorization,
   // reaches the limit. Leaves the iterate of least bound in the workspace's v, evaluated, with its
   // norms; where it ends without one, v is not changed.
   InteriorPointEnd Run(int* iterations, IslandNorms* norms);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "solver/newton/impulse_guess.h"
+
 namespace sap {
 
 namespace {
@@ -12,6 +14,8 @@ namespace {
 constexpr double kStartImpulse = 100;
 constexpr double kStartSpeed = 1;
 constexpr double kStartRow = 10;
+// All of these distances of a start from guesses, in parts of their mean size.
+constexpr double kGuessShare = 0.1;
 // A raised start is larger by so much.
 constexpr double kRaise = 1e4;
 
@@ -54,8 +58,22 @@ class Start {
     ForVelocities(system_.view, [&](int i) { system_.data.v[i] += system_.step.v[i]; });
     system_.Evaluate();
     if (!system_.norms->finite) return false;
-    SetStart(start);
-    return true;
+    SetLeastSquares();
+    return MoveInside({.impulse = kStartImpulse,
+                       .speed = kStartSpeed,
+                       .row_impulse = kStartRow,
+                       .row_speed = kStartSpeed},
+                      start);
+  }
+
+  // z, u and g near the guesses of impulses, at the v at which data was evaluated last.
+  bool RunFromGuess(InteriorStart* start) {
+    SetGuess();
+    return MoveInside({.impulse = kGuessShare,
+                       .speed = kGuessShare,
+                       .row_impulse = kGuessShare,
+                       .row_speed = kGuessShare},
+                      start);
   }
 
  private:
@@ -125,56 +143,91 @@ class Start {
     return sum;
   }
 
-  void SetStart(InteriorStart* start) {
-    int cones = 0, rows = 0;
-    ForInequalities(system_.view, [&](auto pool) {
-      const PoolRange range = system_.view.range(pool);
-      (IsCone(pool) ? cones : rows) += range.end - range.begin;
-    });
-    const double cone2 = system_.SumOver([&](auto& state, auto pool, int i) {
+  // z, u and g of the least-squares problem.
+  void SetLeastSquares() {
+    system_.ForStates([&](auto& state, auto pool, int i) {
       state.e = system_.VelocityOf(pool, i, state);
       if constexpr (kIsRow<std::remove_cvref_t<decltype(state)>>) {
-        return 0.0;
+        state.row.g = state.slope * state.e;
       } else {
         const double w = state.root_w * state.root_w;
         for (size_t a = 0; a < state.e.size(); ++a) {
           state.pair.z[a] = state.e[a] / (state.cone.R(a) + w);
           state.pair.u[a] = -w * state.pair.z[a];
         }
-        return w * FullDot(state.pair.z, state.pair.z);
       }
     });
-    const double least = 1e-12 * std::sqrt(StarEnergy()) + 1e-30;
-    start->size = std::max(cones > 0 ? std::sqrt(cone2 / cones) : 0.0, least);
-    const double row2 = system_.SumOver([&](auto& state, auto, int) {
+  }
+  // z and g of the guesses, moved onto the surface of their cones and to their bounds where they
+  // are outside; u of them at v.
+  void SetGuess() {
+    system_.ForStates([&](auto& state, auto pool, int i) {
+      const auto guess = ImpulseGuess(system_.view, pool, i);
+      state.e = system_.VelocityOf(pool, i, state);
       if constexpr (kIsRow<std::remove_cvref_t<decltype(state)>>) {
-        if (state.row.is_given()) return 0.0;
-        const double impulse = state.slope * state.e * state.root_w;
-        return impulse * impulse;
+        state.row.g = std::clamp(guess[0], state.row.p.lower, state.row.p.upper);
       } else {
-        return 0.0;
+        auto& z = state.pair.z;
+        z = state.cone.Dual(guess);
+        z[0] = std::max(z[0], TailNorm(z));
+        for (size_t a = 0; a < z.size(); ++a) {
+          state.pair.u[a] = state.cone.R(a) * z[a] - state.e[a];
+        }
       }
     });
-    const double row_size = std::max(start->size, rows > 0 ? std::sqrt(row2 / rows) : 0.0);
-    system_.ForStates([&](auto& state, auto, int) {
-      if constexpr (kIsRow<std::remove_cvref_t<decltype(state)>>) {
-        state.row.Start(state.slope * state.e, kStartRow * row_size / state.root_w);
-        state.row.StartDuals(state.e, row_size * state.root_w);
-      } else {
-        auto& [z, u, det_z, det_u, product] = state.pair;
-        z[0] += std::max(TailNorm(z) - z[0], 0.0) + kStartImpulse * start->size / state.root_w;
-        u[0] += std::max(TailNorm(u) - u[0], 0.0) + kStartSpeed * start->size * state.root_w;
-        state.pair = state.pair.Make(z, u);
-        state.Rescale();
-      }
-    });
+  }
+
+  // Moves z, u and g inside of their cones and bounds, by these parts of their mean sizes.
+  struct Distances {
+    double impulse, speed, row_impulse, row_speed;
+  };
+  bool MoveInside(const Distances& parts, InteriorStart* start) {
+    const MeanSizes sizes = FindMeanSizes();
+    start->size = std::max(sizes.cones, 1e-12 * std::sqrt(StarEnergy()) + 1e-30);
+    const double row_size = std::max(start->size, sizes.rows);
+    if (!std::isfinite(row_size)) return false;
     start->products = system_.SumOver([&](auto& state, auto, int) {
       if constexpr (kIsRow<std::remove_cvref_t<decltype(state)>>) {
+        state.row.Start(state.row.g, parts.row_impulse * row_size / state.root_w);
+        state.row.StartDuals(state.e, parts.row_speed * row_size * state.root_w);
         return static_cast<double>(state.row.num_bounds());
       } else {
+        auto& [z, u, det_z, det_u, product] = state.pair;
+        z[0] += std::max(TailNorm(z) - z[0], 0.0) + parts.impulse * start->size / state.root_w;
+        u[0] += std::max(TailNorm(u) - u[0], 0.0) + parts.speed * start->size * state.root_w;
+        state.pair = state.pair.Make(z, u);
+        state.Rescale();
         return 1.0;
       }
     });
+    return true;
+  }
+
+  // Root mean squares of sqrt(w) |z| over cones, and of sqrt(w) |g| over rows.
+  struct MeanSizes {
+    double cones{0}, rows{0};
+    MeanSizes& operator+=(const MeanSizes& part) {
+      cones += part.cones;
+      rows += part.rows;
+      return *this;
+    }
+  };
+  MeanSizes FindMeanSizes() {
+    const auto squares = system_.Reduce<MeanSizes>([&](auto& state, auto, int, MeanSizes* part) {
+      if constexpr (kIsRow<std::remove_cvref_t<decltype(state)>>) {
+        const double size = state.row.is_given() ? 0 : state.row.g * state.root_w;
+        part->rows += size * size;
+      } else {
+        part->cones += state.root_w * state.root_w * FullDot(state.pair.z, state.pair.z);
+      }
+    });
+    int cones = 0, rows = 0;
+    ForInequalities(system_.view, [&](auto pool) {
+      const PoolRange range = system_.view.range(pool);
+      (IsCone(pool) ? cones : rows) += range.end - range.begin;
+    });
+    return {cones > 0 ? std::sqrt(squares.cones / cones) : 0.0,
+            rows > 0 ? std::sqrt(squares.rows / rows) : 0.0};
   }
   // v*' A v, near v* the square of its size.
   double StarEnergy() const {
@@ -193,6 +246,9 @@ class Start {
 
 bool StartInteriorPoint(InteriorSystem* system, InteriorStart* start) {
   return Start(system).Run(start);
+}
+bool StartFromGuess(InteriorSystem* system, InteriorStart* start) {
+  return HasImpulseGuess(system->view) && Start(system).RunFromGuess(start);
 }
 
 void RaiseStart(double size, InteriorSystem* system) {

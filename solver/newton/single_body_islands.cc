@@ -169,7 +169,8 @@ class SingleBodyIslands {
     bool any = false;
     ForActive([&](NewtonControl& island, int lane) {
       if (!island.GoesOn(stop)) return;
-      if (MayHandOverAfter(island.report.iterations, options_, [&] { return LeastROverW(lane); })) {
+      if (MayHandOverAfter(island.report.iterations, options_, lanes_[lane]->view,
+                           [&] { return LeastROverW(lane); })) {
         unsolved_[lane] = true;
         island.End(SolveStatus::kIterationLimit);
         return;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -11,6 +12,7 @@
 
 #include "solver/solve.h"
 #include "tests/support/constraint_errors.h"
+#include "tests/support/guessed_problem.h"
 #include "tests/support/random_constraints.h"
 #include "tests/support/same_bits.h"
 #include "tests/support/scaled_problem.h"
@@ -133,6 +135,113 @@ TEST_P(StiffProblemsTest, ACancellationIsReportedOrComesTooLate) {
 
 INSTANTIATE_TEST_SUITE_P(Golden, StiffProblemsTest,
                          ::testing::ValuesIn(GoldenNames("", GoldenSet::kStiff)), NameOfGolden);
+
+// Problems that start from impulses.
+class GuessedProblemsTest : public StiffProblemsTest {
+ protected:
+  const ContactSolution cold_{Solve(problem_, kAlways)};
+  const ProblemArrays guessed_{WithGuess(golden_.arrays, cold_)};
+
+  void ExpectRightAnswer(const ContactSolution& solution) const {
+    const ConstraintErrors errors =
+        JudgeConstraints(ConstrainedProblem(golden_.arrays), golden_.reference, solution);
+    EXPECT_LE(errors.velocity, 1e-5);
+    EXPECT_LE(errors.law, 1e-5);
+    EXPECT_LE(errors.momentum_balance, 1e-5);
+    for (const IslandReport& report : solution.islands) {
+      EXPECT_EQ(report.status, SolveStatus::kConverged);
+    }
+  }
+};
+
+TEST_P(GuessedProblemsTest, BitsAreThoseOfOneThread) {
+  const ContactProblem problem = Checked(guessed_);
+  const ContactSolution expected = Solve(problem, kAlways);
+  for (const int threads : {2, 8}) {
+    TaskArena arena(threads, Sharing::kAlways);
+    Solver shared(&arena);
+    ContactSolution solution;
+    ASSERT_TRUE(shared.Solve(problem, kAlways, StopToken(), &solution));
+    ExpectSameBits(solution, expected);
+  }
+}
+
+TEST_P(GuessedProblemsTest, VelocitiesAreTheSameBitsInAnyUnitOfMass) {
+  const ContactSolution expected = Solve(Checked(guessed_), kAlways);
+  for (const double factor : {0x1p-30, 0x1p-1, 0x1p7, 0x1p40}) {
+    const ContactSolution scaled = Solve(Checked(Scaled(guessed_, factor)), kAlways);
+    EXPECT_TRUE(SameBits(scaled.velocity, expected.velocity)) << factor;
+    EXPECT_EQ(Iterations(scaled), Iterations(expected)) << factor;
+  }
+}
+
+TEST_P(GuessedProblemsTest, AGuessOfZerosChangesNoBit) {
+  ContactSolution none = cold_;
+  for (std::vector<double>* impulses : {&none.impulse, &none.angular_impulse, &none.row_impulse}) {
+    std::ranges::fill(*impulses, 0.0);
+  }
+  ExpectSameBits(Solve(Checked(WithGuess(golden_.arrays, none)), kAlways), cold_);
+}
+
+TEST_P(GuessedProblemsTest, OtherMethodsDoNotReadTheGuess) {
+  for (const SolverOptions& options : {SolverOptions{.newton = NewtonMethod::kPlain},
+                                       SolverOptions{.interior_point = InteriorPoint::kNever}}) {
+    ExpectSameBits(Solve(Checked(guessed_), options), Solve(problem_, options));
+  }
+}
+
+// Huge, of the wrong sign, outside of the cone, next to nothing: the answer is the same.
+TEST_P(GuessedProblemsTest, NoGuessKeepsTheAnswerFromBeingFound) {
+  Random random(2);
+  for (const double factor : {-1.0, 1e3, -1e6, 1e12, 1e-12, 1e300, -1e300, 1e-300}) {
+    ContactSolution wrong = cold_;
+    for (std::vector<double>* impulses :
+         {&wrong.impulse, &wrong.angular_impulse, &wrong.row_impulse}) {
+      for (double& impulse : *impulses) impulse = factor * Uniform(&random, -1, 1);
+    }
+    SCOPED_TRACE(factor);
+    ExpectRightAnswer(Solve(Checked(WithGuess(golden_.arrays, wrong)), kAlways));
+    ContactSolution multiple = cold_;
+    for (std::vector<double>* impulses :
+         {&multiple.impulse, &multiple.angular_impulse, &multiple.row_impulse}) {
+      for (double& impulse : *impulses) impulse *= std::min(std::abs(factor), 1e200);
+    }
+    ExpectRightAnswer(Solve(Checked(WithGuess(golden_.arrays, multiple)), kAlways));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, GuessedProblemsTest,
+                         ::testing::ValuesIn(GoldenNames("", GoldenSet::kStiff)), NameOfGolden);
+
+// The impulses of the answer, off by up to a fifth, as those of the step before are where something
+// moves.
+TEST(InteriorPointTest, ImpulsesThatAreAboutRightTakeFewerIterations) {
+  int cold = 0, warm = 0;
+  Random random(1);
+  for (const std::string& name : GoldenNames("", GoldenSet::kStiff)) {
+    const ProblemArrays arrays = LoadGolden(name, GoldenSet::kStiff).arrays;
+    ContactSolution solution = Solve(Checked(arrays), kAlways);
+    cold += MostIterations(solution);
+    for (std::vector<double>* impulses :
+         {&solution.impulse, &solution.angular_impulse, &solution.row_impulse}) {
+      for (double& impulse : *impulses) impulse *= Uniform(&random, 0.8, 1.2);
+    }
+    warm += MostIterations(Solve(Checked(WithGuess(arrays, solution)), kAlways));
+  }
+  EXPECT_LT(warm, 0.85 * cold);
+}
+
+// Rest is left to the accelerated method, which comes first; what moves is handed over earlier.
+TEST(InteriorPointTest, IslandsWithAGuessAreHandedOverAfterTwoIterations) {
+  int cold = 0, warm = 0;
+  for (const std::string& name : GoldenNames("", GoldenSet::kStiff)) {
+    const ProblemArrays arrays = LoadGolden(name, GoldenSet::kStiff).arrays;
+    const ContactSolution solution = Solve(Checked(arrays), kAuto);
+    cold += MostIterations(solution);
+    warm += MostIterations(Solve(Checked(WithGuess(arrays, solution)), kAuto));
+  }
+  EXPECT_LT(warm, 0.8 * cold);
+}
 
 void ExpectAnswered(const ProblemArrays& arrays, uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
