@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -317,3 +318,64 @@ def test_reports_tell_what_the_regularization_costs(client: sap.Client, beta: fl
     assert island.creep == pytest.approx(sigma * w * abs(along), rel=1e-12)
     sag = max(by_beta - by_stiffness, 0) * normal * step
     assert island.sag == pytest.approx(sag, rel=1e-9, abs=1e-20)
+
+
+def with_guess(problem: sap.Problem, solution: sap.Solution) -> sap.Problem:
+    """The problem with the impulses of a solution."""
+    guessed = deepcopy(problem)
+    by_jacobian = problem.contacts.count
+    if by_jacobian:
+        guessed.contacts.guess_impulse = solution.impulse[:by_jacobian]
+    if problem.body_contacts.count:
+        guessed.body_contacts.guess_impulse = solution.impulse[by_jacobian:]
+    if problem.rows.count:
+        guessed.rows.guess_impulse = solution.row_impulse
+    return guessed
+
+
+@pytest.mark.parametrize("address", ["embedded:", "embedded:process"])
+def test_impulses_of_the_answer_are_a_start_by_every_way(address: str) -> None:
+    always = sap.Options(interior_point=sap.InteriorPoint.ALWAYS)
+    cold = warm = 0
+    for path in sorted((ROOT / "tests" / "data" / "stiff").glob("*.json")):
+        problem = sap.load_problem(path)
+        with sap.connect(address) as client, sap.connect("embedded:") as other:
+            first = client.solve(problem, always)
+            second = client.solve(with_guess(problem, first), always)
+            assert same_bits(other.solve(with_guess(problem, first), always), second)
+            assert same_bits(client.solve(problem, always), first)
+        assert second.solved
+        assert relative_error(problem, second.velocity, first.velocity) <= 1e-5
+        cold += first.islands.iterations.max()
+        warm += second.islands.iterations.max()
+    assert warm < 0.9 * cold
+
+
+@pytest.mark.parametrize("address", ["embedded:", "embedded:process"])
+@pytest.mark.parametrize("group", ["body_contacts", "rows"])
+def test_guesses_that_are_no_numbers_are_refused_by_name(address: str, group: str) -> None:
+    problem = linked_balls(0)
+    count = getattr(problem, group).count
+    good = np.ones((count, 3) if group == "body_contacts" else count)
+    with sap.connect(address) as client:
+        getattr(problem, group).guess_impulse = good
+        assert client.solve(problem).solved
+        for bad in (np.nan * good, good[1:]):
+            getattr(problem, group).guess_impulse = bad
+            with pytest.raises(sap.InvalidArgument) as refused:
+                client.solve(problem)
+            assert refused.value.field.startswith(f"{group}.guess_impulse")
+
+
+# A session has the velocities of its last step and no impulses.
+def test_a_session_keeps_no_impulses(client: sap.Client) -> None:
+    problem = sap.load_problem(ROOT / "tests" / "data" / "stiff" / "silo_17_18.json")
+    problem.bodies.body_id = np.arange(1, problem.bodies.count + 1)
+    options = sap.Options(interior_point=sap.InteriorPoint.ALWAYS)
+    with client.session() as session:
+        first = session.step(problem, options)
+        second = session.step(problem, options)
+    n = problem.trees.free_motion_velocity.size
+    problem.trees.guess_velocity = first.velocity[:n]
+    problem.bodies.guess_velocity = first.velocity[n:].reshape(-1, 6)
+    assert same_bits(client.solve(problem, options), second)

@@ -23,7 +23,8 @@ class InteriorPoint(enum.IntEnum):
     """Which islands the accelerated method hands over to the interior-point method.
 
     Its iterations hardly depend on the regularization. Auto: after 4 iterations where R / w of a
-    contact is below 5e-4, otherwise after 12. Unspecified: auto.
+    contact is below 5e-4, after 2 there with a guess of impulses, otherwise after 12. Unspecified:
+    auto.
     """
 
     UNSPECIFIED = 0

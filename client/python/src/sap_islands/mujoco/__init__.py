@@ -58,6 +58,7 @@ if importlib.util.find_spec("mujoco") is None:
     )
 
 from sap_islands.mujoco.assembly import BuiltProblem, Law
+from sap_islands.mujoco.impulse_guess import ImpulseGuess
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import advance_batch, step_batch
 from sap_islands.mujoco.material import Material
@@ -78,6 +79,7 @@ __all__ = [
     "BuiltProblem",
     "DifferenceWarning",
     "FrozenWarning",
+    "ImpulseGuess",
     "Law",
     "Linearization",
     "Material",

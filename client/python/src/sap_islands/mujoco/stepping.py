@@ -11,6 +11,7 @@ from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem
+from sap_islands.mujoco.impulse_guess import ImpulseGuess
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import (
     advance_discretely,
@@ -89,6 +90,7 @@ def step(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
+    guess: ImpulseGuess | None = None,
 ) -> tuple[BuiltProblem, Solution]:
     """Advances `data` by one time step as `mujoco.mj_step` does, constraints by the service.
 
@@ -104,6 +106,7 @@ def step(
         on_unsolved: What to do if an island is not solved: "raise" `Unsolved` and leave the state
             as it is, "warn" with `UnsolvedWarning` and take the step with the best iterate, or
             "ignore".
+        guess: Impulses of the step before, which those of this step replace; None: no guess.
 
     Returns:
         The problem and its solution. Impulse i is that of contact[i] in `data.contact`, in the
@@ -115,11 +118,15 @@ def step(
     check_on_unsolved(on_unsolved)
     built = build_problem(model, data, law=law, material=material)
     options = options_of(law, options)
+    if guess is not None:
+        guess.give(data, built)
     if isinstance(solver, Session):
         solution = solver.step(built.problem, options)
     else:
         solution = solver.solve(built.problem, options)
     report_unsolved(solution, on_unsolved, data.time)
+    if guess is not None:
+        guess.keep(data, built, solution)
     apply(model, data, built, solution)
     return built, solution
 

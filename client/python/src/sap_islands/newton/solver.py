@@ -150,8 +150,14 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
         )
         slip_parameter = self._material.slip_parameter_of(time_step)
         self.solve_time = 0.0
+        guess: Solution | None = None
         for self.solves in range(1, _MAX_SOLVES + 1):
             contacts, body_contacts = make_contacts(self._layout, dynamics, found, time_step)
+            if guess is not None:
+                first = found.num_of_trees
+                contacts.guess_impulse = guess.impulse[:first]
+                body_contacts.guess_impulse = guess.impulse[first:]
+                rows.guess_impulse = guess.row_impulse
             self.problem = Problem(
                 time_step=time_step,
                 trees=dynamics.trees,
@@ -172,4 +178,5 @@ class SapSolver(SolverBase):  # type: ignore[misc]  # Newton has no types
             n = self._layout.num_tree_velocities
             dynamics.trees.guess_velocity = solution.velocity[:n]
             dynamics.bodies.guess_velocity = solution.velocity[n:].reshape(-1, 6)
+            guess = solution
         return solution
