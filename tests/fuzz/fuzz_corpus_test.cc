@@ -26,14 +26,43 @@ std::string WithLength(const std::string& message) {
          message;
 }
 
-// Plain friction; rows and general cones; rows and Hunt & Crossley; coupled trees.
+// R of 1e-10 w by the interior-point method, from guesses; a contact without friction; rows that
+// contradict each other, and one whose force is given.
+void MakeStiff(v1::SolveRequest* request) {
+  request->mutable_options()->set_interior_point(v1::INTERIOR_POINT_ALWAYS);
+  v1::ContactProblem* problem = request->mutable_problem();
+  v1::Regularization* regularization = problem->mutable_regularization();
+  regularization->set_beta(6.3e-5);
+  regularization->set_row_beta(6.3e-5);
+  regularization->set_sigma(1e-10);
+  v1::Contacts* contacts = problem->mutable_contacts();
+  v1::BodyContacts* body_contacts = problem->mutable_body_contacts();
+  contacts->set_friction(0, 0);
+  for (int i = 0; i < 3 * contacts->friction_size(); ++i) contacts->add_guess_impulse(i - 2);
+  for (int i = 0; i < 3 * body_contacts->friction_size(); ++i) {
+    body_contacts->add_guess_impulse(0.1 * i);
+  }
+  v1::ConstraintRows* rows = problem->mutable_rows();
+  for (const double target : {1.0, -1.0, 0.5}) {
+    rows->add_entries(1);
+    rows->add_velocity_index(0);
+    rows->add_coefficient(1);
+    rows->add_target_velocity(target);
+    rows->add_force_lower(target > 0 ? 0 : -3);
+    rows->add_force_upper(target == 0.5 ? 0 : 3);
+    rows->add_guess_impulse(-target);
+  }
+}
+
+// Plain friction; rows and general cones; rows and Hunt & Crossley; coupled trees; small R.
 std::vector<v1::SolveRequest> GoodRequests() {
-  std::vector<v1::SolveRequest> requests(4);
+  std::vector<v1::SolveRequest> requests(5);
   for (v1::SolveRequest& request : requests) *request.mutable_problem() = MixedProblem();
   v1::ContactProblem* cones = requests[1].mutable_problem();
   v1::ContactProblem* hunt_crossley = requests[2].mutable_problem();
   AddCoupling(requests[3].mutable_problem());
   NameTreesByParts(requests[3].mutable_problem());
+  MakeStiff(&requests[4]);
   AddRows(cones);
   AddTangents(cones);
   AddRows(hunt_crossley);

@@ -58,6 +58,9 @@ void CheckAnswer(const ServiceStatus& status, const v1::ContactProblem& problem,
   if (options.response_mask().paths_size() > 0) return;
   Require(solution.velocity_size() == problem.trees().free_motion_velocity_size() +
                                           problem.bodies().free_motion_velocity_size());
+  for (const double v : solution.velocity()) Require(std::isfinite(v));
+  for (const double impulse : solution.impulse()) Require(std::isfinite(impulse));
+  for (const double impulse : solution.row_impulse()) Require(std::isfinite(impulse));
   Require(solution.island_of_tree_size() ==
           problem.trees().dofs_size() + problem.bodies().mass_size());
   const v1::IslandReports& islands = solution.islands();
