@@ -123,6 +123,21 @@ def test_stacks_by_load_paths_are_no_softer(client: sap.Client) -> None:
     assert np.min(by_load / full) < 0.5
 
 
+def test_what_is_held_rigidly_hardly_creeps(client: sap.Client) -> None:
+    speeds = []
+    for rigid in (False, True):
+        scene = arm_holding_box("sap")
+        with client.session() as session:
+            for _ in range(150):
+                step = adapter.step(
+                    scene.plant, scene.context, session, rigid=rigid, on_unsolved="raise"
+                )
+        speeds.append(step.solution.islands.creep.max())
+        beta = step.built.problem.regularization.row_beta
+        assert beta == (1e-3 if rigid else None)
+    assert 0 < speeds[1] < 0.01 * speeds[0]
+
+
 def test_ball_put_down_at_speed_hops_unless_friction_is_exact(client: sap.Client) -> None:
     friction, speed, steps = 0.5, 3.0, 10
     highest, slowed = {}, {}

@@ -62,6 +62,7 @@ def build_problem(
     constraints: Mapping[MultibodyConstraintId, Named] = NO_CONSTRAINTS,
     stiction_tolerance: float | None = None,
     load_path: bool = False,
+    rigid: bool = False,
     ignore: Collection[str] = (),
 ) -> BuiltProblem:
     """Builds the contact problem of one discrete step.
@@ -72,6 +73,7 @@ def build_problem(
         constraints: As for `step`.
         stiction_tolerance: As for `step`.
         load_path: As for `step`.
+        rigid: As for `step`.
         ignore: As for `step`.
 
     Raises:
@@ -87,7 +89,15 @@ def build_problem(
     if contacts.hunt_crossley is not None and stiction_tolerance is None:
         stiction_tolerance = find_stiction_tolerance(plant, context)
     active = find_constraints(plant, context, constraints)
-    rows = make_rows(plant, context, layout, dynamics, active, JOINT_LIMITS not in ignore)
+    if rigid:
+        regularization = Regularization.rigid()
+    else:
+        beta = plant.get_sap_near_rigid_threshold()
+        regularization = Regularization(beta=beta, sigma=SIGMA)
+    regularization.stiction_speed = stiction_tolerance
+    with_limits = JOINT_LIMITS not in ignore
+    beta_of_rows = regularization.row_beta
+    rows = make_rows(plant, context, layout, dynamics, active, with_limits, beta_of_rows)
     problem = Problem(
         time_step=plant.time_step(),
         trees=Trees.from_wire_arrays(
@@ -98,11 +108,7 @@ def build_problem(
         ),
         contacts=contacts,
         rows=rows.problem_rows(),
-        regularization=Regularization(
-            beta=plant.get_sap_near_rigid_threshold(),
-            sigma=SIGMA,
-            stiction_speed=stiction_tolerance,
-        ),
+        regularization=regularization,
     )
     if load_path:
         contacts.delassus_estimate = np.empty(0)

@@ -36,7 +36,6 @@ from sap_islands.problem import ConstraintRows
 
 # Constants of Drake's discrete solver, so that the solutions agree with Drake's.
 _BETA = 0.1
-_NEAR_RIGID = _BETA**2 / (4.0 * math.pi**2)
 _LIMIT_STIFFNESS, _LIMIT_REACH = 1e12, 2.0
 _LEAST_DISTANCE_M, _LEAST_DISTANCE_RATIO = 1e-7, 1e-2  # of the free length
 
@@ -94,12 +93,14 @@ class Rows:
     Attributes:
         time_step: δt [s].
         diagonal: [n] diagonal of A.
+        near_rigid: R / w of rigid rows.
         sources: What each row belongs to.
         body_forces: How rows between bodies act on them.
     """
 
     time_step: float
     diagonal: FloatArray
+    near_rigid: float
     sources: list[RowSource] = field(default_factory=list)
     body_forces: list[BodyForce] = field(default_factory=list)
     entries: list[int] = field(default_factory=list)
@@ -157,7 +158,7 @@ class Rows:
         index, J = index[used], J[:, used]
         relaxation_time = damping / stiffness
         R = 1.0 / (dt * stiffness * (dt + relaxation_time))
-        near_rigid = _NEAR_RIGID * self.weight(index, J)
+        near_rigid = self.near_rigid * self.weight(index, J)
         if near_rigid > R:
             R, relaxation_time = near_rigid, dt
         columns = index.tolist()
@@ -187,9 +188,14 @@ def make_rows(
     dynamics: Dynamics,
     constraints: Mapping[MultibodyConstraintId, Constraint],
     with_limits: bool,
+    beta: float | None,
 ) -> Rows:
-    """The rows of motors, of limits that may be reached in two steps, and of `constraints`."""
-    rows = Rows(plant.time_step(), dynamics.diagonal)
+    """The rows of motors, of limits that may be reached in two steps, and of `constraints`.
+
+    Rigid ones have R = beta² w / 4π²; None: as in Drake.
+    """
+    near_rigid = (_BETA if beta is None else beta) ** 2 / (4.0 * math.pi**2)
+    rows = Rows(plant.time_step(), dynamics.diagonal, near_rigid)
     state = _State(plant, context, layout, dynamics, plant.GetPositions(context))
     if with_limits and len(layout.limited):
         _add_limits(state, rows)
@@ -217,7 +223,7 @@ def _add_limits(state: _State, rows: Rows) -> None:
     compliant = 1.0 / (dt * _LIMIT_STIFFNESS * 2.0 * dt)
     for sign, distances in ((1.0, from_lower), (-1.0, to_upper)):
         for i in np.flatnonzero(distances <= reach).tolist():
-            R = max(compliant, _NEAR_RIGID / dynamics.diagonal[dofs[i]])
+            R = max(compliant, rows.near_rigid / dynamics.diagonal[dofs[i]])
             v_hat = -distances[i] / (2.0 * dt)
             rows.add(RowSource("limit", int(joints[i])), [dofs[i]], [sign], R, v_hat, 0.0)
 
@@ -242,7 +248,7 @@ def _add_motors(state: _State, rows: Rows) -> None:
         error = wanted[actuator.index_in_instance] - q[actuator.position]
         wanted_v = wanted[len(wanted) // 2 + actuator.index_in_instance]
         gain = dt * gains.p + gains.d
-        R = max(1.0 / (dt * gain), _NEAR_RIGID / dynamics.diagonal[dof])
+        R = max(1.0 / (dt * gain), rows.near_rigid / dynamics.diagonal[dof])
         v_hat = (gains.p * error + gains.d * wanted_v) / gain
         source = RowSource("motor", int(actuator.index))
         offset = dynamics.actuation[actuator.input]

@@ -45,6 +45,7 @@ def step(
     constraints: Mapping[MultibodyConstraintId, Named] = NO_CONSTRAINTS,
     stiction_tolerance: float | None = None,
     load_path: bool = False,
+    rigid: bool = False,
     coulomb: bool = False,
     on_unsolved: OnUnsolved = "warn",
     ignore: Collection[str] = (),
@@ -68,6 +69,8 @@ def step(
         load_path: Whether contacts are regularized by the load that they pass on
             (`RegularizationRule.LOAD_PATH`), so that stacks, and light bodies under heavy ones,
             rest as deep as single bodies do; False: by the diagonal of A, as Drake does.
+        rigid: Whether contacts and rows have the numbers of `Regularization.rigid`, so that they
+            hardly sag and creep; False: those of Drake.
         coulomb: Whether contacts have exact Coulomb friction (`Options.coulomb`), so that what
             slides does not drift apart; False: the convex model, as Drake does. The plant needs
             the contact approximation sap: those of Hunt & Crossley keep their law.
@@ -86,6 +89,7 @@ def step(
         constraints=constraints,
         stiction_tolerance=stiction_tolerance,
         load_path=load_path,
+        rigid=rigid,
         ignore=ignore,
     )
     options = _exact(built) if coulomb else None
