@@ -11,7 +11,7 @@
 
 #include "client/mujoco/adapter.h"
 #include "client/mujoco/fields.h"
-#include "client/mujoco/newton_work.h"
+#include "client/mujoco/solver_choice.h"
 #include "client/mujoco/problem_buffers.h"
 #include "client/mujoco/stage_outputs.h"
 #include "solver/engine/engine.h"

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <mutex>
 
-#include "client/mujoco/handle.h"
 #include "client/mujoco/judge.h"
+#include "client/mujoco/sap_mujoco_handle.h"
 #include "solver/parallel/task_arena.h"
 
 namespace sap::mujoco {

@@ -1,8 +1,8 @@
 // Many environments over some steps, on the threads of the engine.
 #pragma once
 
-#include "client/mujoco/handle.h"
 #include "client/mujoco/sap_mujoco.h"
+#include "client/mujoco/sap_mujoco_handle.h"
 #include "client/mujoco/stepper.h"
 
 namespace sap::mujoco {

@@ -4,9 +4,9 @@
 #include "client/mujoco/constraint_stage.h"
 #include "client/mujoco/discrete_stages.h"
 #include "client/mujoco/fluid.h"
-#include "client/mujoco/handle.h"
 #include "client/mujoco/rollout.h"
 #include "client/mujoco/sap_mujoco.h"
+#include "client/mujoco/sap_mujoco_handle.h"
 #include "client/mujoco/stepper.h"
 
 namespace sap::mujoco {

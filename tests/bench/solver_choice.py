@@ -1,4 +1,4 @@
-"""Fits when `sap-islands run` takes a step: the coefficients in client/mujoco/newton_work.cc.
+"""Fits when `sap-islands run` takes a step: the coefficients in client/mujoco/solver_choice.cc.
 
 From states along simulations, MuJoCo's constraint stage and this solver's are timed, and the work
 of a Newton iteration is counted for both. The time per iteration is fitted as a sum of counts with
@@ -30,7 +30,7 @@ TITLE = "Time of an iteration as a sum of counts: coefficients [s]"
 COLUMNS = "side;rows;cones;entries^2;cones x fill;flops;dofs^2;tree cubes;wrong choices;time lost"
 STEPS = (20, 60, 100, 150, 220, 320, 450)
 REPEATS, REPEAT_S, SCENE_S = 7, 0.3, 25.0
-CLEARLY = 0.8  # as in newton_work.cc
+CLEARLY = 0.8  # as in solver_choice.cc
 SKIPPED = ("arm", "humanoid")  # islands of fewer dofs than are counted at all
 
 

@@ -11,7 +11,7 @@
 #include "client/cpp/transport/remote_backend.h"
 #include "client/cpp/transport/server_identity.h"
 #include "solver/island_forecast.h"
-#include "solver/split/dealing.h"
+#include "solver/split/assignment.h"
 #include "solver/split/split_gain.h"
 
 namespace sap::client {

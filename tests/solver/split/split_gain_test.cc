@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "solver/split/dealing.h"
+#include "solver/split/assignment.h"
 
 namespace sap {
 namespace {

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from sap_islands._library.bells import Bell, Switchboard
+from sap_islands._library.wakeups import Bell, Switchboard
 from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.native_batch import WAITS, NativeBatch
 from sap_islands._library.native_client import NativeCall, NativeClient, ResultT

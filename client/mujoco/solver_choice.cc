@@ -1,4 +1,4 @@
-#include "client/mujoco/newton_work.h"
+#include "client/mujoco/solver_choice.h"
 
 #include <algorithm>
 #include <bit>

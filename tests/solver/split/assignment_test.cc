@@ -1,4 +1,4 @@
-#include "solver/split/dealing.h"
+#include "solver/split/assignment.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "solver/split/dealing.h"
+#include "solver/split/assignment.h"
 
 #include <algorithm>
 #include <functional>
