@@ -13,7 +13,7 @@ size_t ShardWorkspace::storage_bytes() const {
   return bytes;
 }
 
-std::unique_ptr<ShardWorkspace> ShardWorkspaces::Take() {
+std::unique_ptr<ShardWorkspace> ShardWorkspaces::Acquire() {
   const std::lock_guard lock(mutex_);
   if (idle_.empty()) return std::make_unique<ShardWorkspace>();
   std::unique_ptr<ShardWorkspace> workspace = std::move(idle_.back());
@@ -21,7 +21,7 @@ std::unique_ptr<ShardWorkspace> ShardWorkspaces::Take() {
   return workspace;
 }
 
-void ShardWorkspaces::Give(std::unique_ptr<ShardWorkspace> workspace) {
+void ShardWorkspaces::Release(std::unique_ptr<ShardWorkspace> workspace) {
   const std::lock_guard lock(mutex_);
   idle_.push_back(std::move(workspace));
 }
@@ -82,9 +82,9 @@ void ShardRun::SolveShard(int position) {
     return SolveIn(workspace, position);
   }
   // Lost in an exception, which leaves it in an undefined state.
-  std::unique_ptr<ShardWorkspace> workspace = workspaces_.Take();
+  std::unique_ptr<ShardWorkspace> workspace = workspaces_.Acquire();
   SolveIn(workspace.get(), position);
-  workspaces_.Give(std::move(workspace));
+  workspaces_.Release(std::move(workspace));
 }
 
 void ShardRun::SolveIn(ShardWorkspace* workspace, int position) {

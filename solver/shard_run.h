@@ -33,8 +33,8 @@ struct ShardWorkspace {
 class ShardWorkspaces {
  public:
   // A workspace that is idle, or a new one. Thread-safe, as Give is.
-  std::unique_ptr<ShardWorkspace> Take();
-  void Give(std::unique_ptr<ShardWorkspace> workspace);
+  std::unique_ptr<ShardWorkspace> Acquire();
+  void Release(std::unique_ptr<ShardWorkspace> workspace);
   ShardWorkspace* large();
 
   size_t storage_bytes() const;

@@ -276,7 +276,7 @@ RequestHandler::JobOrError RequestHandler::MakeJob(const v1::DifferentiateReques
 
 template <typename Response>
 std::unique_ptr<RequestHandler::Job> RequestHandler::TakeJob(Response* response) {
-  std::unique_ptr<Job> job = idle_jobs_.Take();
+  std::unique_ptr<Job> job = idle_jobs_.Acquire();
   if (job == nullptr) job = std::make_unique<Job>();
   job->handler = this;
   job->response = response;
@@ -332,7 +332,7 @@ ServiceStatus RequestHandler::Decode(Job* job) {
 
 ServiceStatus RequestHandler::Run(SolveJob* solve, TaskArena* arena, v1::ContactSolution* answer) {
   return CatchExceptions([&]() -> ServiceStatus {
-    std::unique_ptr<Solver> solver = idle_solvers_.Take();
+    std::unique_ptr<Solver> solver = idle_solvers_.Acquire();
     if (solver == nullptr) solver = std::make_unique<Solver>(nullptr);
     solver->UseArena(solve->IsSmall(config_) ? nullptr : arena);
     ServiceStatus status = solve->Solve(solver.get(), answer);
@@ -496,7 +496,7 @@ v1::DifferentiateOutcome RequestHandler::DifferentiateInBatch(
 }
 
 std::unique_ptr<SolveJob> RequestHandler::TakeSolve() {
-  std::unique_ptr<SolveJob> solve = idle_solves_.Take();
+  std::unique_ptr<SolveJob> solve = idle_solves_.Acquire();
   return solve != nullptr ? std::move(solve) : std::make_unique<SolveJob>();
 }
 

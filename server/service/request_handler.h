@@ -124,7 +124,7 @@ class RequestHandler {
     const auto bytes = static_cast<int64_t>(StorageBytes(item));
     heap_trimmer_.Freed(bytes);
     if (bytes > kLargeObject_bytes || admission_.short_of_memory()) return;
-    pool->Give(std::move(item), bytes);
+    pool->Release(std::move(item), bytes);
   }
 
   // The part of a request that all calls with several problems have.

@@ -52,10 +52,10 @@ class Engine {
   EngineStatus Run(const Body& body) {
     return CatchExceptions([&]() -> EngineStatus {
       Process& process = Current();
-      std::unique_ptr<Workspace> workspace = process.idle.Take();
+      std::unique_ptr<Workspace> workspace = process.idle.Acquire();
       if (workspace == nullptr) workspace = std::make_unique<Workspace>();
       EngineStatus status = body(*workspace);
-      process.idle.Give(std::move(workspace));
+      process.idle.Release(std::move(workspace));
       return status;
     });
   }

@@ -17,7 +17,7 @@ class ObjectPool {
   explicit ObjectPool(size_t max_idle) : max_idle_(max_idle) {}
 
   // Returns a pooled object, or null if the pool is empty.
-  std::unique_ptr<Item> Take() {
+  std::unique_ptr<Item> Acquire() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) return nullptr;
     std::unique_ptr<Item> item = std::move(idle_.back().item);
@@ -27,7 +27,7 @@ class ObjectPool {
   }
 
   // `bytes` is what the item keeps, for bytes().
-  void Give(std::unique_ptr<Item> item, int64_t bytes = 0) {
+  void Release(std::unique_ptr<Item> item, int64_t bytes = 0) {
     const std::lock_guard lock(mutex_);
     // Otherwise the item is destroyed with the caller's argument, outside the lock.
     if (idle_.size() == max_idle_) return;

@@ -6,7 +6,7 @@
 
 namespace sap {
 
-std::vector<std::vector<int>> DealLargestFirst(std::span<const double> times_s, int servers) {
+std::vector<std::vector<int>> AssignLargestFirst(std::span<const double> times_s, int servers) {
   std::vector<int> order(times_s.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater(), [&](int island) { return times_s[island]; });

@@ -84,7 +84,7 @@ std::optional<SolveOutcome> SplitSolver::TrySplit(Backend* backend,
   std::vector<Backend*> backends{backend};
   std::vector<std::vector<int>> dealt;
   if (num_servers > 1) {
-    dealt = DealLargestFirst(forecast.solve_time_s, num_servers);
+    dealt = AssignLargestFirst(forecast.solve_time_s, num_servers);
     if (!PaysOff(forecast.solve_time_s, dealt, threads, bytes)) return std::nullopt;
   } else {
     backends = Connections(backend, std::min(connections, threads));

@@ -18,20 +18,20 @@ using testing::IsEmpty;
 TEST(DealingTest, TheLargestGoesFirstAndEachToTheServerWithTheLeast) {
   // 5 | 4 | 3, then 3 to the last, 2 to the second, 1 to the first.
   const std::vector<double> times{3, 1, 5, 2, 4, 3};
-  EXPECT_THAT(DealLargestFirst(times, 3),
+  EXPECT_THAT(AssignLargestFirst(times, 3),
               ElementsAre(ElementsAre(1, 2), ElementsAre(3, 4), ElementsAre(0, 5)));
 }
 
 TEST(DealingTest, EqualIslandsGoInTheOrderOfTheirNumbers) {
-  EXPECT_THAT(DealLargestFirst(std::vector<double>(5, 1.0), 2),
+  EXPECT_THAT(AssignLargestFirst(std::vector<double>(5, 1.0), 2),
               ElementsAre(ElementsAre(0, 2, 4), ElementsAre(1, 3)));
 }
 
 TEST(DealingTest, NoServerGetsNothing) {
-  EXPECT_THAT(DealLargestFirst(std::vector<double>{1, 2}, 5),
+  EXPECT_THAT(AssignLargestFirst(std::vector<double>{1, 2}, 5),
               ElementsAre(ElementsAre(1), ElementsAre(0)));
-  EXPECT_THAT(DealLargestFirst(std::vector<double>(), 3), IsEmpty());
-  EXPECT_THAT(DealLargestFirst(std::vector<double>{1, 2}, 1), ElementsAre(ElementsAre(0, 1)));
+  EXPECT_THAT(AssignLargestFirst(std::vector<double>(), 3), IsEmpty());
+  EXPECT_THAT(AssignLargestFirst(std::vector<double>{1, 2}, 1), ElementsAre(ElementsAre(0, 1)));
 }
 
 double Longest(const std::vector<std::vector<int>>& dealt, const std::vector<double>& times) {
@@ -67,7 +67,7 @@ TEST(DealingTest, TheLongestShardIsWithinGrahamsBoundOfTheShortestPossible) {
     const int servers = test::UniformInt(&random, 2, 3);
     std::vector<double> times(test::UniformInt(&random, 2, 7));
     for (double& time : times) time = test::LogUniform(&random, 0.1, 10);
-    const auto dealt = DealLargestFirst(times, servers);
+    const auto dealt = AssignLargestFirst(times, servers);
     const double bound = (4.0 / 3 - 1.0 / (3 * servers)) * ShortestPossible(times, servers);
     EXPECT_LE(Longest(dealt, times), bound * (1 + 1e-12));
   }
@@ -79,7 +79,7 @@ TEST(DealingTest, EveryIslandIsDealtOnce) {
   for (double& time : times) time = test::LogUniform(&random, 1e-6, 1);
   for (const int servers : {1, 2, 7, 64}) {
     std::vector<int> all;
-    for (const std::vector<int>& islands : DealLargestFirst(times, servers)) {
+    for (const std::vector<int>& islands : AssignLargestFirst(times, servers)) {
       EXPECT_TRUE(std::ranges::is_sorted(islands));
       all.insert(all.end(), islands.begin(), islands.end());
     }

@@ -8,7 +8,7 @@ namespace sap {
 namespace {
 
 bool Pays(const std::vector<double>& times_s, int servers, int threads, size_t bytes = 0) {
-  return PaysOff(times_s, DealLargestFirst(times_s, servers), threads, bytes);
+  return PaysOff(times_s, AssignLargestFirst(times_s, servers), threads, bytes);
 }
 
 TEST(SplitGainTest, ManyLargeIslandsPay) {

@@ -52,7 +52,7 @@ class SplitBitsTest : public testing::Test {
   void ExpectSameBits(const Problem& problem, const SolveOptions& options = {}) {
     const AnswerBits whole = Bits(SolveWhole(problem, options));
     for (int servers = 1; servers <= 5; ++servers) {
-      EXPECT_EQ(Bits(SolveInShards(problem, DealLargestFirst, servers, options)), whole)
+      EXPECT_EQ(Bits(SolveInShards(problem, AssignLargestFirst, servers, options)), whole)
           << servers << " servers";
     }
     for (const int connections : {1, 2, 4}) {

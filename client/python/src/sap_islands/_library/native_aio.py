@@ -1,6 +1,6 @@
 """Calls and sessions of the C library for asyncio, which `sap_islands.aio` has.
 
-They run in the background and ring bells of the event loop: no thread of Python is involved. A
+They run in the background and set wakeups of the event loop: no thread of Python is involved. A
 cancelled call ends its solve.
 """
 
@@ -11,11 +11,11 @@ import ctypes
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
-from sap_islands._library.wakeups import Bell, Switchboard
 from sap_islands._library.c_call import CallSettings, Stop
 from sap_islands._library.native_batch import WAITS, NativeBatch
 from sap_islands._library.native_client import NativeCall, NativeClient, ResultT
 from sap_islands._library.native_session import SessionHandle, SessionSettings
+from sap_islands._library.wakeups import Switchboard, Wakeup
 from sap_islands.derivatives import Derivatives, DifferentiateRequest
 from sap_islands.errors import SapError, Unavailable, value_of
 from sap_islands.options import Options
@@ -38,13 +38,13 @@ class AsyncNativeClient:
     def __del__(self) -> None:
         self.close()
 
-    def bell(self) -> Bell:
-        """A bell that the running event loop hears."""
+    def wakeup(self) -> Wakeup:
+        """A wakeup of the running event loop."""
         loop = asyncio.get_running_loop()
         if self._board is None or self._board.loop is not loop:
             self.close()
             self._board = Switchboard.for_loop(loop, self.client.library)
-        return self._board.bell()
+        return self._board.wakeup()
 
     def close(self) -> None:
         """Leaves the descriptor to other clients, when no call uses it any more."""
@@ -61,30 +61,30 @@ class AsyncNativeClient:
             SapError: What ended all of a batch.
         """
         stop = Stop(self.client.library)
-        bell = self.bell()
+        wakeup = self.wakeup()
         settings = CallSettings(
             timeout,
             stop=stop,
             servers=servers,
             background=True,
-            done=bell.done,
-            context=bell.context,
+            done=wakeup.done,
+            context=wakeup.context,
         )
         try:
             kind = call.begin(settings)
             if kind == 0:
-                await self._wait(call, stop, bell)
+                await self._wait(call, stop, wakeup)
                 kind = settings.kind
         finally:
-            bell.close()
+            wakeup.close()
         self.client.finish(call, kind)
         return call
 
-    async def _wait(self, call: NativeCall[Any], stop: Stop, bell: Bell) -> None:
+    async def _wait(self, call: NativeCall[Any], stop: Stop, wakeup: Wakeup) -> None:
         library, answer = self.client.library, call.answers[0].handle
         try:
             while not library.sap_answer_await(answer, NO_TIME):
-                await bell.wait()
+                await wakeup.wait()
         except BaseException:
             # The arrays of the call are read until it has ended, which is soon.
             stop.request()
@@ -95,20 +95,20 @@ class AsyncNativeClient:
         self, problems: Iterable[Problem], options: Options | None, timeout: float | None
     ) -> AsyncIterator[tuple[int, Solution | SapError]]:
         """Yields (index of the problem, outcome) as each is finished."""
-        bell = self.bell()
+        wakeup = self.wakeup()
         try:
             batch = NativeBatch(
-                self.client, problems, options, timeout, done=bell.done, context=bell.context
+                self.client, problems, options, timeout, done=wakeup.done, context=wakeup.context
             )
             try:
                 for _ in range(batch.count):
                     while (number := batch.next(NO_TIME)) == WAITS:
-                        await bell.wait()
+                        await wakeup.wait()
                     yield number, batch.outcome(number)
             finally:
                 batch.free()
         finally:
-            bell.close()
+            wakeup.close()
 
 
 class AsyncNativeSession(AsyncSession):
@@ -118,7 +118,7 @@ class AsyncNativeSession(AsyncSession):
         self._client = client
         self._settings = settings
         self._session: SessionHandle | None = None
-        self._bell: Bell | None = None
+        self._wakeup: Wakeup | None = None
         self._is_open = False
         self._closed = False
 
@@ -140,7 +140,7 @@ class AsyncNativeSession(AsyncSession):
             raise Unavailable("the session is closed")
 
     async def step(self, problem: Problem, options: Options | None = None) -> Solution:
-        session, bell = await self._opened()
+        session, wakeup = await self._opened()
         session.check_idle()
         if not session.client.waits:
             call = session.step_call(problem, options)
@@ -149,26 +149,26 @@ class AsyncNativeSession(AsyncSession):
         try:
             session.run(sent)
             while not session.wait_for_outcome(NO_TIME):
-                await bell.wait()
+                await wakeup.wait()
         except BaseException:
             session.withdraw(sent)
             raise
         return value_of(session.take().outcome())
 
     async def send(self, problem: Problem, options: Options | None = None) -> int:
-        session, bell = await self._opened()
+        session, wakeup = await self._opened()
         if not session.client.waits:
             call = session.send_call(problem, options)
             return (await self._client.run(call, None)).result()
         while not session.wait_for_room(NO_TIME):
-            await bell.wait()
+            await wakeup.wait()
         return session.run(session.send_call(problem, options))
 
     async def receive(self) -> StepOutcome:
-        session, bell = await self._opened()
+        session, wakeup = await self._opened()
         session.check_in_flight()
         while not session.wait_for_outcome(NO_TIME):
-            await bell.wait()
+            await wakeup.wait()
         return session.take_outcome()
 
     async def close(self) -> None:
@@ -179,35 +179,35 @@ class AsyncNativeSession(AsyncSession):
         await self._opened()
         return self
 
-    async def _opened(self) -> tuple[SessionHandle, Bell]:
-        if self._session is None or self._bell is None:
+    async def _opened(self) -> tuple[SessionHandle, Wakeup]:
+        if self._session is None or self._wakeup is None:
             if self._closed:
                 raise Unavailable("the session is closed")
-            self._session, self._bell = self._begin()
+            self._session, self._wakeup = self._begin()
         if not self._is_open:
             while not self._session.wait_for_opening(NO_TIME):
-                await self._bell.wait()
+                await self._wakeup.wait()
             self._session.check_opened()
             self._is_open = True
-        return self._session, self._bell
+        return self._session, self._wakeup
 
-    def _begin(self) -> tuple[SessionHandle, Bell]:
-        bell = self._client.bell()
+    def _begin(self) -> tuple[SessionHandle, Wakeup]:
+        wakeup = self._client.wakeup()
         try:
             session = SessionHandle(self._client.client, self._settings, background=True)
-            session.notify(bell.done, bell.context)
+            session.notify(wakeup.done, wakeup.context)
         except BaseException:
-            bell.close()
+            wakeup.close()
             raise
-        return session, bell
+        return session, wakeup
 
     def _free(self) -> None:
-        """Frees the session, wakes who waits for it, and then frees the bell that it rings."""
+        """Frees the session, wakes who waits for it, and then frees its wakeup."""
         if self._session is not None:
             self._session.free()
-        if self._bell is not None:
-            self._bell.ring()
-            self._bell.close()
+        if self._wakeup is not None:
+            self._wakeup.wake()
+            self._wakeup.close()
 
 
 class AsyncNativeSolver:

@@ -1,6 +1,6 @@
-"""Wakes coroutines from threads of the C library. All bells of a client share one descriptor.
+"""Wakes coroutines from threads of the C library. All wakeups of a client share one descriptor.
 
-A bell may ring for its previous owner, so waiters check their condition again after each ring.
+A wakeup may be set for its previous owner, so waiters check their condition again each time.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, ClassVar
 
 from sap_islands._library.declarations import struct_type
 
-_PER_BLOCK = 1024  # bells whose flags are searched as one
+_PER_BLOCK = 1024  # wakeups whose flags are searched as one
 
 
-class Bell:
-    """Is rung by the library, and a coroutine waits for it.
+class Wakeup:
+    """Is set by the library, and a coroutine waits for it.
 
     Attributes:
-        done: The function that rings, as an address.
+        done: The function that sets it, as an address.
         context: Its argument.
         number: On its board.
     """
@@ -30,16 +30,16 @@ class Bell:
         self.context = context
         self.number = number
         self._board = board
-        self._rung = asyncio.Event()
+        self._woken = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wakes who waits."""
-        self._rung.set()
+        self._woken.set()
 
     async def wait(self) -> None:
-        """Waits until it was rung since the last wait."""
-        await self._rung.wait()
-        self._rung.clear()
+        """Waits until it was set since the last wait."""
+        await self._woken.wait()
+        self._woken.clear()
 
     def close(self) -> None:
         """Gives it back."""
@@ -47,7 +47,7 @@ class Bell:
 
 
 class _Block:
-    """Flags and structs of bells, which the library reads and writes."""
+    """Flags and structs of wakeups, which the library reads and writes."""
 
     def __init__(self, eventfd: int) -> None:
         self._flags = bytearray(_PER_BLOCK)
@@ -62,7 +62,7 @@ class _Block:
         """The sap_event at a place."""
         return ctypes.addressof(self._events) + place * ctypes.sizeof(struct_type("sap_event"))
 
-    def take_rung(self) -> Iterator[int]:
+    def take_set(self) -> Iterator[int]:
         """Places whose flags are set, which it clears."""
         place = self._flags.find(1)
         while place >= 0:
@@ -72,9 +72,9 @@ class _Block:
 
 
 class Switchboard:
-    """Bells that share a descriptor, which one event loop watches.
+    """Wakeups that share a descriptor, which one event loop watches.
 
-    It is kept for the next client in the end: a call that nobody waits for any more may still ring,
+    It is kept for the next client in the end: a call that nobody waits for any more may still end,
     and a descriptor that was closed may be another file by then.
 
     Attributes:
@@ -86,7 +86,7 @@ class Switchboard:
     def __init__(self) -> None:
         self._eventfd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._blocks: list[_Block] = []
-        self._bells: list[Bell | None] = []
+        self._wakeups: list[Wakeup | None] = []
         self._free: list[int] = []
 
     @classmethod
@@ -96,31 +96,31 @@ class Switchboard:
         board._take(loop, library)
         return board
 
-    def bell(self) -> Bell:
-        """A bell, until it is closed."""
+    def wakeup(self) -> Wakeup:
+        """A wakeup, until it is closed."""
         if not self._free:
-            first = len(self._bells)
+            first = len(self._wakeups)
             self._blocks.append(_Block(self._eventfd))
-            self._bells += [None] * _PER_BLOCK
+            self._wakeups += [None] * _PER_BLOCK
             self._free += reversed(range(first, first + _PER_BLOCK))
         number = self._free.pop()
         block, place = divmod(number, _PER_BLOCK)
-        bell = Bell(self, number, self._done, self._blocks[block].context(place))
-        self._bells[number] = bell
-        return bell
+        wakeup = Wakeup(self, number, self._done, self._blocks[block].context(place))
+        self._wakeups[number] = wakeup
+        return wakeup
 
-    def take_back(self, bell: Bell) -> None:
-        """Gets a bell back, if it has not."""
-        if self._bells[bell.number] is bell:
-            self._bells[bell.number] = None
-            self._free.append(bell.number)
+    def take_back(self, wakeup: Wakeup) -> None:
+        """Gets a wakeup back, if it has not."""
+        if self._wakeups[wakeup.number] is wakeup:
+            self._wakeups[wakeup.number] = None
+            self._free.append(wakeup.number)
             self._keep_if_unused()
 
     def leave(self) -> None:
         """Wakes all who wait, since their client is closed; keeps it for others when they go."""
-        for bell in self._bells:
-            if bell is not None:
-                bell.ring()
+        for wakeup in self._wakeups:
+            if wakeup is not None:
+                wakeup.wake()
         self._left = True
         self._keep_if_unused()
 
@@ -128,21 +128,21 @@ class Switchboard:
         self.loop = loop
         self._done = ctypes.cast(library.sap_notify_event, ctypes.c_void_p).value or 0
         self._left = False
-        loop.add_reader(self._eventfd, self._ring)
+        loop.add_reader(self._eventfd, self._wake)
 
     def _keep_if_unused(self) -> None:
-        if self._left and len(self._free) == len(self._bells):
+        if self._left and len(self._free) == len(self._wakeups):
             if not self.loop.is_closed():
                 self.loop.remove_reader(self._eventfd)
             self._unused.append(self)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         os.eventfd_read(self._eventfd)
         for number, block in enumerate(self._blocks):
-            for place in block.take_rung():
-                bell = self._bells[number * _PER_BLOCK + place]
-                if bell is not None:
-                    bell.ring()
+            for place in block.take_set():
+                wakeup = self._wakeups[number * _PER_BLOCK + place]
+                if wakeup is not None:
+                    wakeup.wake()
 
 
 # The descriptors of a child are those of its parent.
