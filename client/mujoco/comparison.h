@@ -8,7 +8,7 @@
 // sqrt(2 sum gap), which the bound adds to the error.
 #pragma once
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {

@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "client/mujoco/adapter.h"
 #include "client/mujoco/fields.h"
-#include "client/mujoco/solver_choice.h"
 #include "client/mujoco/problem_buffers.h"
+#include "client/mujoco/python_calls.h"
+#include "client/mujoco/solver_choice.h"
 #include "client/mujoco/stage_outputs.h"
 #include "solver/engine/engine.h"
 

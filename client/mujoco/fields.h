@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <span>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 namespace sap::mujoco {
 

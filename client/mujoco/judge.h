@@ -9,9 +9,9 @@
 #include <tl/expected.hpp>
 #include <vector>
 
-#include "client/mujoco/adapter.h"
 #include "client/mujoco/mujoco_calls.h"
 #include "client/mujoco/problem_buffers.h"
+#include "client/mujoco/python_calls.h"
 #include "client/mujoco/recorded_contacts.h"
 #include "solver/engine/engine.h"
 

@@ -3,9 +3,9 @@
 
 #include <span>
 
-#include "client/mujoco/adapter.h"
 #include "client/mujoco/constraints.h"
 #include "client/mujoco/couplings.h"
+#include "client/mujoco/python_calls.h"
 #include "client/mujoco/servos.h"
 
 namespace sap::mujoco {

@@ -6,7 +6,7 @@
 #include <string>
 #include <tl/expected.hpp>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 #include "solver/engine/engine_error.h"
 
 namespace sap::mujoco {

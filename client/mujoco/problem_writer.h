@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "client/mujoco/adapter.h"
 #include "client/mujoco/couplings.h"
 #include "client/mujoco/fields.h"
+#include "client/mujoco/python_calls.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {

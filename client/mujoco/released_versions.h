@@ -1,7 +1,7 @@
 // Where the fields are in the released versions of MuJoCo.
 #pragma once
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 namespace sap::mujoco {
 

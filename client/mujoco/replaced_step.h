@@ -2,8 +2,8 @@
 // faster: the step of a program under `sap-islands run`.
 #pragma once
 
-#include "client/mujoco/adapter.h"
 #include "client/mujoco/mujoco_calls.h"
+#include "client/mujoco/python_calls.h"
 
 namespace sap::mujoco {
 

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "adapter.h"
+#include "python_calls.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 #include "client/mujoco/trees.h"
 
 namespace sap::mujoco {

@@ -126,7 +126,7 @@ install(TARGETS sap_islands
 public_name(c sap_islands)
 if(TARGET sap_islands_mujoco)
   install(TARGETS sap_islands_mujoco LIBRARY DESTINATION ${archives} COMPONENT library)
-  install(FILES client/mujoco/adapter.h client/mujoco/sap_mujoco.h
+  install(FILES client/mujoco/python_calls.h client/mujoco/sap_mujoco.h
     DESTINATION ${headers}/client/mujoco COMPONENT development)
 endif()
 if(TARGET sap_islands_client)

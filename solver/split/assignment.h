@@ -1,6 +1,6 @@
 // Assigns the islands of a scene to servers: the largest first, each to the server with the least
-// work [Graham 1969, "Bounds on Multiprocessing Timing Anomalies"]. The longest shard is at most 4/3
-// of the shortest possible.
+// work [Graham 1969, "Bounds on Multiprocessing Timing Anomalies"]. The longest shard is at most
+// 4/3 of the shortest possible.
 #pragma once
 
 #include <span>

@@ -57,7 +57,7 @@ FOLDERS = {
     "client/c/transport/": ("client/c/", *CLIENT),
     "client/mujoco/": ("client/mujoco/", "client/c/tree_factorization.h", *ENGINE),
     "client/mujoco/preload/": (
-        "client/mujoco/adapter.h", "client/mujoco/fields.", "client/mujoco/preload/",
+        "client/mujoco/python_calls.h", "client/mujoco/fields.", "client/mujoco/preload/",
         "client/mujoco/released_versions.", "client/mujoco/timers.h"),
     "client/dart/": ("client/dart/", "client/c/sap_islands.h"),
     "client/cpp/backend/": BACKEND,

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 namespace sap::drake {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 namespace sap::drake {
 

@@ -6,7 +6,7 @@
 // damping of joints.
 #pragma once
 
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 namespace sap::drake {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 namespace sap::drake {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 namespace sap::mujoco {
 

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 #ifdef __cplusplus
 extern "C" {

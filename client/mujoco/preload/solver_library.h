@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 namespace sap::mujoco {
 

@@ -15,7 +15,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
 ADAPTERS = [
     ROOT / "client" / name
-    for name in ("mujoco/adapter.h", "mujoco/sap_mujoco.h", "c/drake/adapter.h", "c/declarations.h")
+    for name in (
+        "mujoco/python_calls.h",
+        "mujoco/sap_mujoco.h",
+        "c/drake/python_calls.h",
+        "c/declarations.h",
+    )
 ]
 EXAMPLES = ROOT / "client/c/examples"
 SERVER = pathlib.Path(sys.argv.pop())

@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 namespace sap::drake {
 

@@ -1,4 +1,4 @@
-"""The loops of the adapter, C++ in the C library: `client/mujoco/adapter.h` documents them."""
+"""The loops of the adapter, C++ in the C library; see `client/mujoco/python_calls.h`."""
 
 from __future__ import annotations
 

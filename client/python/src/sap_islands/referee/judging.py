@@ -76,7 +76,7 @@ class Comparison(NamedTuple):
         exact: [nv] the velocity after the exact step.
         tree_error: [ntree] |v - v*|_M of each tree.
         island_of_tree: [ntree] island of each tree; -1: it has no constraint.
-        found: The `sap_mujoco_comparison` of `client/mujoco/adapter.h`.
+        found: The `sap_mujoco_comparison` of `client/mujoco/python_calls.h`.
     """
 
     exact: FloatArray

@@ -1,4 +1,4 @@
-"""Judges recorded steps on threads of the C library: `client/mujoco/adapter.h` documents it."""
+"""Judges recorded steps on threads of the C library; see `client/mujoco/python_calls.h`."""
 
 from __future__ import annotations
 

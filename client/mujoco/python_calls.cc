@@ -1,4 +1,4 @@
-#include "client/mujoco/adapter.h"
+#include "client/mujoco/python_calls.h"
 
 #include "client/mujoco/comparison.h"
 #include "client/mujoco/problem_writer.h"

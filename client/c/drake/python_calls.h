@@ -2,8 +2,8 @@
  *
  * Not for other users: the package and the library are of one version, and these functions change
  * with every one of them. They keep no state, and threads may call them for different states. */
-#ifndef SAP_ISLANDS_CLIENT_C_DRAKE_ADAPTER_H_
-#define SAP_ISLANDS_CLIENT_C_DRAKE_ADAPTER_H_
+#ifndef SAP_ISLANDS_CLIENT_C_DRAKE_PYTHON_CALLS_H_
+#define SAP_ISLANDS_CLIENT_C_DRAKE_PYTHON_CALLS_H_
 
 #include <stdint.h>
 
@@ -128,4 +128,4 @@ SAP_DRAKE_API void sap_drake_contact_velocity(const sap_drake_plant* plant, int6
 }
 #endif
 
-#endif /* SAP_ISLANDS_CLIENT_C_DRAKE_ADAPTER_H_ */
+#endif /* SAP_ISLANDS_CLIENT_C_DRAKE_PYTHON_CALLS_H_ */

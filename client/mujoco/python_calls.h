@@ -3,8 +3,8 @@
  * Not for other users: the package and the library are of one version, and these functions change
  * with every one of them. They keep no state, and threads may call them for different states.
  */
-#ifndef SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_
-#define SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_
+#ifndef SAP_ISLANDS_CLIENT_MUJOCO_PYTHON_CALLS_H_
+#define SAP_ISLANDS_CLIENT_MUJOCO_PYTHON_CALLS_H_
 
 #include <stdint.h>
 
@@ -226,4 +226,4 @@ SAP_MUJOCO_API int32_t sap_mujoco_judge(const struct sap_mujoco* solver, const v
 }
 #endif
 
-#endif /* SAP_ISLANDS_CLIENT_C_MUJOCO_ADAPTER_H_ */
+#endif /* SAP_ISLANDS_CLIENT_MUJOCO_PYTHON_CALLS_H_ */

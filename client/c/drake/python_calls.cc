@@ -1,4 +1,4 @@
-#include "client/c/drake/adapter.h"
+#include "client/c/drake/python_calls.h"
 
 #include <cstddef>
 
