@@ -3,8 +3,8 @@
 #include <limits>
 #include <string>
 
-#include "solver/shard_run.h"
-#include "solver/solve_run.h"
+#include "solver/run/shard_run.h"
+#include "solver/run/solve_run.h"
 
 namespace sap {
 

@@ -14,8 +14,8 @@
 #include "client/c/sap_islands.h"
 #include "client/cpp/outcomes.h"
 #include "client/cpp/server_info.h"
-#include "solver/island_forecast.h"
 #include "solver/problem/input_selection.h"
+#include "solver/run/island_forecast.h"
 
 namespace sap::c {
 

@@ -6,7 +6,7 @@
 
 #include "solver/engine/derivatives_request.h"
 #include "solver/newton/gmres.h"
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 
 namespace sap {
 namespace {

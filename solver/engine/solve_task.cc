@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "solver/engine/solve_memory.h"
-#include "solver/island_forecast.h"
 #include "solver/problem/input_differential.h"
+#include "solver/run/island_forecast.h"
 
 namespace sap {
 namespace {

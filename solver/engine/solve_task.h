@@ -21,7 +21,7 @@
 #include "solver/problem/derivatives.h"
 #include "solver/problem/named_velocities.h"
 #include "solver/problem/solver_options.h"
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 #include "solver/solve.h"
 #include "solver/split/island_sharing.h"
 

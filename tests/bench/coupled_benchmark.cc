@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "solver/island_plans.h"
+#include "solver/run/island_plans.h"
 #include "solver/solve.h"
 #include "tests/support/golden_problem.h"
 

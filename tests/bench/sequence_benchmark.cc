@@ -23,8 +23,8 @@
 
 #include "solver/cholesky/elimination_plan.h"
 #include "solver/engine/solve_task.h"
-#include "solver/island_forecast.h"
 #include "solver/problem/constraint_graph.h"
+#include "solver/run/island_forecast.h"
 #include "solver/solve.h"
 #include "tests/bench/core_distance.h"
 #include "tests/bench/scene_sequence.h"

@@ -1,4 +1,4 @@
-#include "solver/deadline_reserve.h"
+#include "solver/run/deadline_reserve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "solver/island_forecast.h"
+#include "solver/run/island_forecast.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "solver/island_schedule.h"
+#include "solver/run/island_schedule.h"
 
 #include <gtest/gtest.h>
 

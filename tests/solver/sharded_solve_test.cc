@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 #include "solver/solve.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_islands.h"

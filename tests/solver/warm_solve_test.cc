@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "solver/island_schedule.h"
+#include "solver/run/island_schedule.h"
 #include "solver/solve.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/arena_threads.h"

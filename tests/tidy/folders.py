@@ -24,6 +24,7 @@ FOLDERS = {
     "solver/newton": "Newton's method for one island: Hessian, line search, sweeps, certificate",
     "solver/derivatives": "derivatives of a solution, in reverse and in forward mode",
     "solver/split": "the islands of a scene as problems of their own, for several machines",
+    "solver/run": "one call: all islands of a problem, and the results in its order",
     "solver/engine": "workspaces, sessions, batches, time limits: what every way in calls",
     "server": "the program `sap-server`: its contract, limits, flags and metrics",
     "server/scheduling": "admission, queue, limits and fairness between clients",

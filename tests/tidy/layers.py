@@ -15,10 +15,8 @@ POOLS = (*LAWS, "solver/pools/")
 MODEL = (*POOLS, "solver/model/")
 NEWTON = (*MODEL, "solver/newton/")
 DERIVATIVES = (*NEWTON, "solver/derivatives/")
-SOLVER = (*DERIVATIVES, "solver/split/", *(f"solver/{name}.h" for name in (
-    "build_info", "deadline_reserve", "derivative_scatter", "differentiate",
-    "factor_stores", "island_forecast", "island_plans", "island_schedule", "problem_pattern",
-    "shard_run", "sharded_problem", "solution_scatter", "solve", "solve_run")))
+FACE = tuple(f"solver/{name}.h" for name in ("build_info", "differentiate", "solve"))
+SOLVER = (*DERIVATIVES, "solver/split/", "solver/run/", *FACE)
 ENGINE = (*SOLVER, "solver/engine/")
 CODEC = (*ENGINE, "proto/codec/")
 FLAGS = ("proto/flags/",)
@@ -42,6 +40,7 @@ FOLDERS = {
     "solver/newton/": NEWTON,
     "solver/derivatives/": DERIVATIVES,
     "solver/": SOLVER,
+    "solver/run/": SOLVER,
     "solver/engine/": ENGINE,
     "solver/split/": (*PROBLEM, "solver/split/"),
     "proto/codec/": CODEC,

@@ -17,7 +17,7 @@
 #include "client/cpp/server_info.h"
 #include "client/cpp/session.h"
 #include "client/cpp/solve_options.h"
-#include "solver/island_forecast.h"
+#include "solver/run/island_forecast.h"
 
 namespace sap::client {
 

@@ -10,7 +10,7 @@
 #include "client/cpp/split/server_count.h"
 #include "client/cpp/transport/remote_backend.h"
 #include "client/cpp/transport/server_identity.h"
-#include "solver/island_forecast.h"
+#include "solver/run/island_forecast.h"
 #include "solver/split/assignment.h"
 #include "solver/split/split_gain.h"
 

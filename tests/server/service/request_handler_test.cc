@@ -8,7 +8,7 @@
 
 #include "client/cpp/transport/message_conversion.h"
 #include "solver/engine/solve_memory.h"
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 #include "tests/support/await.h"
 #include "tests/support/blocking_handler.h"
 #include "tests/support/random_problem.h"

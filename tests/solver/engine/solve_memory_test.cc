@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "solver/engine/solve_task.h"
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 #include "tests/support/allocation_counter.h"
 #include "tests/support/memory_scenes.h"
 #include "tests/support/random_problem.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "solver/island_forecast.h"
+#include "solver/run/island_forecast.h"
 #include "tests/support/random_islands.h"
 
 namespace sap::client {

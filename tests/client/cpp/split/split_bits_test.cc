@@ -5,7 +5,7 @@
 
 #include "client/cpp/problem_file.h"
 #include "client/cpp/split/split_solver.h"
-#include "solver/island_forecast.h"
+#include "solver/run/island_forecast.h"
 #include "solver/split/assignment.h"
 #include "tests/support/golden_problem.h"
 #include "tests/support/random_islands.h"

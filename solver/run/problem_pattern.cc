@@ -1,4 +1,4 @@
-#include "solver/problem_pattern.h"
+#include "solver/run/problem_pattern.h"
 
 #include <cstring>
 #include <span>

@@ -1,4 +1,4 @@
-#include "solver/sharded_problem.h"
+#include "solver/run/sharded_problem.h"
 
 #include <cstdint>
 

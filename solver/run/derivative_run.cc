@@ -1,9 +1,9 @@
 // The derivatives of a solve: each island differentiated as a task, and the sums over islands.
 #include <algorithm>
 
-#include "solver/derivative_scatter.h"
-#include "solver/solution_scatter.h"
-#include "solver/solve_run.h"
+#include "solver/run/derivative_scatter.h"
+#include "solver/run/solution_scatter.h"
+#include "solver/run/solve_run.h"
 
 namespace sap {
 

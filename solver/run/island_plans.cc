@@ -1,4 +1,4 @@
-#include "solver/island_plans.h"
+#include "solver/run/island_plans.h"
 
 #include <algorithm>
 

@@ -6,15 +6,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/deadline_reserve.h"
 #include "solver/derivatives/island_derivatives.h"
-#include "solver/factor_stores.h"
-#include "solver/island_plans.h"
-#include "solver/island_schedule.h"
 #include "solver/newton/sap_solver.h"
 #include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
-#include "solver/problem_pattern.h"
+#include "solver/run/deadline_reserve.h"
+#include "solver/run/factor_stores.h"
+#include "solver/run/island_plans.h"
+#include "solver/run/island_schedule.h"
+#include "solver/run/problem_pattern.h"
 #include "solver/solve.h"
 
 namespace sap {

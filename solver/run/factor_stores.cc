@@ -1,4 +1,4 @@
-#include "solver/factor_stores.h"
+#include "solver/run/factor_stores.h"
 
 #include <cassert>
 

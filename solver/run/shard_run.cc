@@ -1,4 +1,4 @@
-#include "solver/shard_run.h"
+#include "solver/run/shard_run.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "solver/derivative_scatter.h"
+#include "solver/run/derivative_scatter.h"
 
 #include <algorithm>
 #include <cmath>

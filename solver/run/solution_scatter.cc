@@ -1,4 +1,4 @@
-#include "solver/solution_scatter.h"
+#include "solver/run/solution_scatter.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,8 +9,8 @@
 #include <span>
 #include <vector>
 
-#include "solver/deadline_reserve.h"
-#include "solver/sharded_problem.h"
+#include "solver/run/deadline_reserve.h"
+#include "solver/run/sharded_problem.h"
 #include "solver/solve.h"
 #include "solver/split/island_sharing.h"
 

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "solver/island_plans.h"
 #include "solver/parallel/storage_bytes.h"
 #include "solver/problem/constraint_graph.h"
+#include "solver/run/island_plans.h"
 
 namespace sap {
 

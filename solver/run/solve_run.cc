@@ -1,4 +1,4 @@
-#include "solver/solve_run.h"
+#include "solver/run/solve_run.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include "solver/newton/coulomb_rounds.h"
 #include "solver/newton/interior_point.h"
 #include "solver/newton/single_body_islands.h"
-#include "solver/solution_scatter.h"
+#include "solver/run/solution_scatter.h"
 
 namespace sap {
 
