@@ -1,8 +1,8 @@
 #include "client/cpp/problem_file.h"
 
+#include "client/cpp/files/message_file.h"
+#include "client/cpp/files/problem_message.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/message_file.h"
-#include "client/cpp/transport/problem_message.h"
 
 namespace sap::client {
 

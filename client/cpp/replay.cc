@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "client/cpp/backend/backend.h"
+#include "client/cpp/files/recording_reader.h"
+#include "client/cpp/files/replay_comparison.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/recording_reader.h"
-#include "client/cpp/transport/replay_comparison.h"
 #include "client/cpp/transport/server_identity.h"
 #include "proto/codec/problem_decoder.h"
 #include "sap/v1/recording.pb.h"

@@ -1,7 +1,7 @@
 #include "client/cpp/solution_json.h"
 
+#include "client/cpp/files/message_file.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/message_file.h"
 
 namespace sap::client {
 

@@ -8,11 +8,11 @@
 
 #include "client/c/struct_reader.h"
 #include "client/c/transport/struct_messages.h"
+#include "client/cpp/files/message_file.h"
+#include "client/cpp/files/problem_message.h"
+#include "client/cpp/files/recording_reader.h"
 #include "client/cpp/recording.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/message_file.h"
-#include "client/cpp/transport/problem_message.h"
-#include "client/cpp/transport/recording_reader.h"
 #include "proto/codec/wanted_inputs.h"
 
 namespace sap::c {

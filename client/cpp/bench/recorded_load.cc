@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "client/cpp/files/recording_reader.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/recording_reader.h"
 
 namespace sap::client {
 

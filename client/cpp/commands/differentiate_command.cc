@@ -5,7 +5,7 @@
 #include "client/cpp/client.h"
 #include "client/cpp/commands/commands.h"
 #include "client/cpp/commands/solve_flags.h"
-#include "client/cpp/transport/message_file.h"
+#include "client/cpp/files/message_file.h"
 #include "client/cpp/transport/remote_backend.h"
 #include "proto/codec/engine_messages.h"
 #include "sap/v1/solver_service.pb.h"

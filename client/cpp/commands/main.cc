@@ -8,7 +8,7 @@
 #include <string>
 
 #include "client/cpp/commands/commands.h"
-#include "client/cpp/transport/message_file.h"
+#include "client/cpp/files/message_file.h"
 #include "proto/flags/usage_error.h"
 
 namespace sap::client {

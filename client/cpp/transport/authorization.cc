@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "client/cpp/transport/message_file.h"
+#include "client/cpp/files/message_file.h"
 
 namespace sap::client {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <utility>
 
+#include "client/cpp/files/message_file.h"
 #include "client/cpp/transport/event_loop.h"
-#include "client/cpp/transport/message_file.h"
 #include "solver/parallel/forked_threads.h"
 #include "solver/parallel/signals_blocked.h"
 

@@ -1,5 +1,5 @@
 // Rows, angular impulses and islands that a replay compares, on solutions made by hand.
-#include "client/cpp/transport/replay_comparison.h"
+#include "client/cpp/files/replay_comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

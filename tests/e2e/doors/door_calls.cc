@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "client/cpp/files/message_file.h"
+#include "client/cpp/files/problem_message.h"
 #include "client/cpp/transport/message_conversion.h"
-#include "client/cpp/transport/message_file.h"
-#include "client/cpp/transport/problem_message.h"
 #include "proto/codec/derivatives_codec.h"
 #include "tests/client/c/c_objects.h"
 #include "tests/client/c/c_structs.h"

@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
+#include "client/cpp/files/recording_reader.h"
 #include "client/cpp/recording.h"
-#include "client/cpp/transport/recording_reader.h"
 #include "tests/client/c/c_objects.h"
 #include "tests/e2e/doors/door_calls.h"
 #include "tests/e2e/server_process.h"

@@ -1,4 +1,4 @@
-#include "client/cpp/transport/replay_comparison.h"
+#include "client/cpp/files/replay_comparison.h"
 
 #include <algorithm>
 #include <array>

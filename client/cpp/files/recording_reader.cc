@@ -1,4 +1,4 @@
-#include "client/cpp/transport/recording_reader.h"
+#include "client/cpp/files/recording_reader.h"
 
 #include <fcntl.h>
 #include <google/protobuf/util/delimited_message_util.h>

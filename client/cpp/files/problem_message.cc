@@ -1,4 +1,4 @@
-#include "client/cpp/transport/problem_message.h"
+#include "client/cpp/files/problem_message.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "client/cpp/transport/message_file.h"
+#include "client/cpp/files/message_file.h"
 #include "sap/v1/solver_service.pb.h"
 
 namespace sap::client {

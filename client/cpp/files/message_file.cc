@@ -1,4 +1,4 @@
-#include "client/cpp/transport/message_file.h"
+#include "client/cpp/files/message_file.h"
 
 #include <google/protobuf/util/json_util.h>
 #include <zlib.h>
