@@ -26,10 +26,8 @@ constexpr double kLeastFriction = 1e-3;
 constexpr double kLeastRestitution = 1e-3;
 constexpr double kLeastRebound = 0.1;
 constexpr double kLargestRebound = 100;
-// beta^2 / (4 pi^2): R_n = kNearRigid w. A rebound is as high as its coefficient says only with
-// beta 0.1.
-constexpr double kNearRigid = 1 / (4 * M_PI * M_PI);
-constexpr double kNearRigidRebound = 0.01 * kNearRigid;
+// A rebound is as high as its coefficient says only with beta of at most this.
+constexpr double kLargestBetaOfRebound = 0.1;
 // A speed of separation by the last term of v_hat_n that is too small to be seen: a hop of 50 nm.
 constexpr double kShiftSpeed = 1e-3;  // [m/s]
 constexpr double kShiftChange = 0.05;
@@ -255,7 +253,7 @@ double Contacts::Target(int contact, double shift) const {
   return v_hat - shift;
 }
 
-void Contacts::Regularize(double sigma, const double* w, Trees* trees) {
+void Contacts::Regularize(double beta, double sigma, const double* w, Trees* trees) {
   std::vector<int> slip_tree(size(), -1);
   std::vector<int> slip_axis(size());
   for (int i = 0; i < size(); ++i) {
@@ -274,7 +272,8 @@ void Contacts::Regularize(double sigma, const double* w, Trees* trees) {
       slip_axis[i] = 0;
     }
     regularization_t_.push_back(R_t);
-    regularization_n_.push_back((bounces_[i] ? kNearRigidRebound : kNearRigid) * w[i] *
+    const double own_beta = bounces_[i] ? std::min(beta, kLargestBetaOfRebound) : beta;
+    regularization_n_.push_back(own_beta * own_beta / (4 * M_PI * M_PI) * w[i] *
                                 (guided_[i] ? kGuidedScale : 1));
     if (ratio > 0 && rest > 0) slip_tree[i] = trees->AddSlip(1 / rest);
   }

@@ -47,7 +47,7 @@ class Contacts {
   bool NeedsRegularization() const { return needs_regularization_; }
   // R of all contacts from the Delassus estimates w of the rule, and the trees of what slips
   // otherwise along its second direction.
-  void Regularize(double sigma, const double* w, Trees* trees);
+  void Regularize(double beta, double sigma, const double* w, Trees* trees);
 
   // Sets the last term of v_hat_n by the velocities of the trees.
   void ShiftTargets(const Trees& trees, const std::vector<double>& v);

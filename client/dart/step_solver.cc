@@ -88,6 +88,8 @@ bool StepSolver::Call(double time_step, bool estimates_alone) {
   const sap_contacts contacts = contacts_.contacts(&laws);
   sap_regularization regularization{};
   regularization.struct_size = sizeof regularization;
+  regularization.beta = &options_.beta;
+  regularization.row_beta = &options_.row_beta;
   regularization.sigma = &options_.slip_parameter;
   regularization.rule = options_.rule == RegularizationRule::kFull || contacts_.HasSlipTrees()
                             ? SAP_REGULARIZATION_RULE_FULL
@@ -115,7 +117,7 @@ bool StepSolver::SolveProblem(double time_step) {
   contacts_.ShiftTargets(trees_, trees_.v_0());
   if (contacts_.NeedsRegularization()) {
     if (!Call(time_step, true)) return false;
-    contacts_.Regularize(options_.slip_parameter,
+    contacts_.Regularize(options_.beta, options_.slip_parameter,
                          library_.answer_solution(answer_.get())->delassus_estimate.data, &trees_);
   }
   report_.settled = false;

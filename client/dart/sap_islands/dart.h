@@ -37,6 +37,9 @@ struct Options {
   // of their contacts [m/s].
   double max_push_out_speed = 0.01;
   RegularizationRule rule = RegularizationRule::kLoadPath;
+  // beta: contacts, and rows of joints, have R of at least beta^2 / (4 pi^2) w [-].
+  double beta = 1;
+  double row_beta = 0.1;
   // sigma: slip of sticking contacts, R_t = sigma w [-].
   double slip_parameter = 1e-3;
   // R / w of joint friction, which creeps at R times its impulse where it holds [-]. Infinite
@@ -47,6 +50,15 @@ struct Options {
   double limit_reach_speed = 100;
   // Time after which a step takes the best iterate [s]; 0: none.
   double time_budget_s = 0;
+
+  // For bodies that are not to sag or creep to the eye, at some three times the iterations.
+  static Options Rigid() {
+    Options options;
+    options.beta = 0.01;
+    options.row_beta = 1e-3;
+    options.slip_parameter = options.joint_slip_parameter = 1e-6;
+    return options;
+  }
 };
 
 // How the last step was solved.

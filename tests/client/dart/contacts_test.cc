@@ -28,6 +28,25 @@ TEST(DartContactsTest, ABoxRestsWithItsWeightOnTheGround) {
   EXPECT_TRUE(scene.report().solved);
 }
 
+// A force that friction holds: the box creeps at R_t times the impulse, in proportion to sigma.
+TEST(DartContactsTest, ABoxThatIsPushedCreepsAThousandthByTheRigidOptions) {
+  const auto creep = [](const Options& options) {
+    Scene scene(1e-3, options);
+    scene.AddGround(0.5);
+    const SkeletonPtr box = scene.AddBox(3, {0.2, 0.2, 0.05}, {0, 0, 0.025}, 0.5);
+    scene.Run(0.5);
+    for (int i = 0; i < 100; ++i) {
+      box->getBodyNode(0)->addExtForce(Vector3d(0.3 * 3 * kGravity, 0, 0));
+      scene.world().step();
+      EXPECT_TRUE(scene.report().solved);
+    }
+    return VelocityOf(box).x();
+  };
+  const double by_default = creep({});
+  EXPECT_GT(by_default, 1e-7);
+  EXPECT_NEAR(creep(Options::Rigid()), 1e-3 * by_default, 1e-4 * by_default);
+}
+
 TEST(DartContactsTest, AHundredKilogramsRestOnOneKilogramWithoutSinking) {
   Scene scene;
   scene.AddGround(0.8);
