@@ -105,11 +105,12 @@ static_assert(sizeof(sap_body_contacts) ==
 static_assert(sizeof(sap_rows) == kSize + sizeof(View::Rows));
 static_assert(sizeof(sap_regularization) == kSize + sizeof(Regularization));
 static_assert(sizeof(sap_cotangent) == kSize + sizeof(Cotangent));
-constexpr size_t kReports = 0
-#define SAP_REPORT(...) +1
+constexpr const char* kReports[] = {
+#define SAP_REPORT(type, name, ...) #name,
 #include "solver/problem/solution_fields.inc"
-    ;
-static_assert(sizeof(sap_island_reports) == kSize + (kReports + 2) * sizeof(sap_doubles));
+};
+static_assert(sizeof(sap_island_reports) ==
+              kSize + (std::size(kReports) + 2) * sizeof(sap_doubles));
 
 // The arrays of a group.
 template <typename Struct, typename Group>
