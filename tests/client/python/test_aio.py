@@ -191,18 +191,19 @@ def test_arrays_that_are_replaced_during_a_call_live_until_its_end(client: sap.C
             solve = asyncio.create_task(twin.solve(problem))
             differentiate = asyncio.create_task(twin.differentiate(problem, [direction]))
             await asyncio.sleep(0)
-            arrays = [
-                weakref.ref(array)
-                for array in (problem.bodies.free_motion_velocity, direction.velocity)
-            ]
+            velocities = weakref.ref(problem.bodies.free_motion_velocity)
+            cotangent = weakref.ref(direction.velocity)
             problem.bodies.free_motion_velocity = np.zeros((2000, 6))
             direction.velocity = np.zeros(12_000)
-            assert all(array() is not None for array in arrays)
+            # On a busy machine a call may have ended before its task has waited for it.
+            assert velocities() is not None or (solve.done() and differentiate.done())
+            assert cotangent() is not None or differentiate.done()
             assert same_bits(await solve, expected)
             (found,) = (await differentiate).gradients
             assert np.array_equal(found.bodies.mass, gradient.bodies.mass)
             del found, solve, differentiate
-            assert all(array() is None for array in arrays)
+            assert velocities() is None
+            assert cotangent() is None
 
     asyncio.run(run())
 
