@@ -32,6 +32,7 @@
 #include "server/ops/call_observer.h"
 #include "server/ops/grpc_log.h"
 #include "server/ops/metrics_endpoint.h"
+#include "server/ops/trace_exporter.h"
 #include "server/rpc/admin_server.h"
 #include "server/rpc/grpc_server.h"
 #include "server/server_config.h"
@@ -206,6 +207,7 @@ struct Server {
   std::unique_ptr<sap::ServerCertificates> certificates;  // null: plain text
   std::unique_ptr<sap::RequestRecorder> recorder;
   sap::Metrics metrics;
+  std::unique_ptr<sap::TraceExporter> traces;  // null: no collector
   std::unique_ptr<sap::RequestHandler> handler;
   std::unique_ptr<sap::GrpcServer> grpc;
   std::unique_ptr<sap::MetricsEndpoint> endpoint;
@@ -268,8 +270,13 @@ std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->handler =
       std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
-  const sap::CallObserver observer(&server->metrics, server->log);
   const sap::OperationsConfig& operations = config.operations;
+  if (!operations.otlp_collector.empty()) {
+    server->traces = std::make_unique<sap::TraceExporter>(
+        operations.otlp_collector,
+        [log = server->log](const std::string& line) { log->Message(LogLevel::kWarning, line); });
+  }
+  const sap::CallObserver observer(&server->metrics, server->log, server->traces.get());
   if (!operations.metrics_listen.empty()) {
     std::string error =
         StoreResult(sap::MetricsEndpoint::Start(operations.metrics_listen,
@@ -277,7 +284,8 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
                                                  .handler = server->handler.get(),
                                                  .certificates = server->certificates.get(),
                                                  .tokens = server->tokens.get(),
-                                                 .log = server->log}),
+                                                 .log = server->log,
+                                                 .traces = server->traces.get()}),
                     &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());

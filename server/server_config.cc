@@ -269,6 +269,10 @@ void AddOperationsFlags(CLI::App* app, ServerConfig* config) {
                   "HOST:PORT of the Prometheus endpoint and the probes: plain HTTP without tokens, "
                   "so on a non-local address only within a trusted network")
       ->check(ListenHostPort());
+  app->add_option("--otlp-collector", operations->otlp_collector,
+                  "HOST:PORT or unix:PATH of a collector of OpenTelemetry, which gets the spans of "
+                  "calls whose header traceparent is sampled: OTLP over gRPC, without TLS")
+      ->check(ListenAddress());
   CLI::Option* admin = app->add_option("--admin-listen", operations->admin_listen,
                                        "HOST:PORT or unix:PATH of the admin service; a non-local "
                                        "address needs TLS and --admin-token-file")

@@ -81,6 +81,7 @@ struct OperationsConfig {
   std::string metrics_listen;    // HOST:PORT; plain HTTP, no authentication
   std::string admin_listen;      // HOST:PORT or unix:PATH
   std::string admin_token_file;  // operator names and bearer tokens
+  std::string otlp_collector;    // HOST:PORT or unix:PATH; receives the spans of traced calls
 };
 
 // Admission limits on calls that are received, queued or being solved at the same time.

@@ -1,4 +1,4 @@
-// Reports the start and end of calls to the metrics and the log. Both may be null.
+// Reports the start and end of calls to the metrics, the log and the traces. Each may be null.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -10,6 +10,7 @@
 
 #include "server/ops/call_log.h"
 #include "server/ops/request_id.h"
+#include "server/ops/trace_exporter.h"
 #include "server/scheduling/client_account.h"
 #include "server/service/memory_guard.h"
 #include "server/service/metrics.h"
@@ -19,30 +20,40 @@ namespace sap {
 // Thread-safe.
 class CallObserver {
  public:
-  CallObserver(Metrics* metrics, CallLog* log) : metrics_(metrics), log_(log) {}
+  CallObserver(Metrics* metrics, CallLog* log, TraceExporter* traces = nullptr)
+      : metrics_(metrics), log_(log), traces_(traces) {}
+
+  // The trace of a call that its client samples; null: it is not traced.
+  std::unique_ptr<CallTrace> TraceOf(const grpc::ServerContext& context) const;
 
   void Started(Method method) const {
     if (metrics_ != nullptr) metrics_->CallStarted(method);
   }
 
-  // The account is null if the call was not authenticated.
-  void Ended(Method method, const grpc::Status& status, double duration_s,
-             const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
-             int64_t request_bytes) const {
-    if (metrics_ != nullptr) metrics_->CallEnded(method, status.error_code(), duration_s);
-    if (log_ == nullptr || !log_->Wants(status.error_code(), duration_s)) return;
-    Log(method, status.error_code(), status.error_message(), duration_s, context, id, account,
-        static_cast<uint64_t>(request_bytes), std::nullopt);
+  // A call, or a step of a session; steps are not calls in the metrics.
+  struct End {
+    Method method;
+    int code;
+    std::string_view message;
+    double duration_s;
+    const grpc::ServerContext* context;
+    RequestId* id;
+    const ClientAccount* account;  // null: it was not authenticated
+    const CallTrace* trace;        // null: it is not traced
+  };
+
+  void CallEnded(const End& end, int64_t request_bytes) const {
+    if (metrics_ != nullptr) metrics_->CallEnded(end.method, end.code, end.duration_s);
+    const bool is_logged = IsLogged(end);
+    if (!is_logged && end.trace == nullptr) return;
+    Report(end, is_logged, static_cast<uint64_t>(request_bytes), std::nullopt);
   }
 
-  // Logs a session step; steps are not calls in the metrics.
   template <typename Request>
-  void StepEnded(int code, std::string_view message, double duration_s,
-                 const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
-                 const Request& request, uint64_t step_id) const {
-    if (log_ == nullptr || !log_->Wants(code, duration_s)) return;
-    Log(Method::kSolveSession, code, message, duration_s, context, id, account,
-        request.ByteSizeLong(), step_id);
+  void StepEnded(const End& end, const Request& request, uint64_t step_id) const {
+    const bool is_logged = IsLogged(end);
+    if (!is_logged && end.trace == nullptr) return;
+    Report(end, is_logged, request.ByteSizeLong(), step_id);
   }
 
   // Periodic work: the log lines that a rate limit suppressed are reported as a number.
@@ -76,12 +87,16 @@ class CallObserver {
   }
 
  private:
-  void Log(Method method, int code, std::string_view message, double duration_s,
-           const grpc::ServerContext& context, RequestId* id, const ClientAccount* account,
-           uint64_t bytes, std::optional<uint64_t> step_id) const;
+  // Once per call: it takes one of the lines of its code.
+  bool IsLogged(const End& end) const {
+    return log_ != nullptr && log_->Wants(end.code, end.duration_s);
+  }
+  void Report(const End& end, bool is_logged, uint64_t bytes,
+              std::optional<uint64_t> step_id) const;
 
   Metrics* const metrics_;
   CallLog* const log_;
+  TraceExporter* const traces_;
 };
 
 }  // namespace sap

@@ -170,6 +170,13 @@ void AddFiles(const MetricSources& sources, Families* families) {
                 "Log lines lost because they were written too slowly.", MetricType::Counter)
         .Add({}, static_cast<double>(sources.log->lines_dropped()));
   }
+  if (sources.traces != nullptr) {
+    families
+        ->Begin("sap_trace_spans_total", "Spans by whether the collector took them.",
+                MetricType::Counter)
+        .Add({{"taken", "yes"}}, static_cast<double>(sources.traces->sent()))
+        .Add({{"taken", "no"}}, static_cast<double>(sources.traces->dropped()));
+  }
   if (sources.tokens != nullptr) {
     gauge("sap_token_reload_failed", "Whether the token file is invalid and older tokens are used.",
           sources.tokens->reload_failed() ? 1 : 0);

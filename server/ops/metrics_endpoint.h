@@ -21,6 +21,7 @@
 #include "server/auth/tls_credentials.h"
 #include "server/ops/call_log.h"
 #include "server/ops/http_server.h"
+#include "server/ops/trace_exporter.h"
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
 
@@ -33,6 +34,7 @@ struct MetricSources {
   const ServerCertificates* certificates{nullptr};  // null: plain text
   const BearerTokens* tokens{nullptr};              // null: no token file
   const CallLog* log{nullptr};
+  const TraceExporter* traces{nullptr};  // null: no collector
 };
 
 class MetricsEndpoint {

@@ -72,8 +72,10 @@ void ServerCall::Accepted(bool ok) {
   Lock lock(mutex_);
   arrival_ = Clock::now();
   deadline_ = SteadyDeadline(context_);
-  if (services().observer != nullptr)
-    services().observer->Started(*method_->description().reported_as);
+  if (const CallObserver* const observer = services().observer; observer != nullptr) {
+    observer->Started(*method_->description().reported_as);
+    trace_ = observer->TraceOf(context_);
+  }
   Begin();
   begun_ = true;
   Advance(std::move(lock));
@@ -172,8 +174,15 @@ void ServerCall::Parse(size_t bytes, void (*parse)(void* call)) {
 void ServerCall::Report(const grpc::Status& status) {
   if (services().observer == nullptr) return;
   const std::chrono::duration<double> took = Clock::now() - arrival_;
-  services().observer->Ended(*method_->description().reported_as, status, took.count(), context_,
-                             &request_id_, account_.get(), request_bytes_);
+  services().observer->CallEnded({.method = *method_->description().reported_as,
+                                  .code = status.error_code(),
+                                  .message = status.error_message(),
+                                  .duration_s = took.count(),
+                                  .context = &context_,
+                                  .id = &request_id_,
+                                  .account = account_.get(),
+                                  .trace = trace_.get()},
+                                 request_bytes_);
 }
 
 void ServerCall::Delete() {

@@ -137,7 +137,7 @@ class ServerCall {
   const ServiceContext& services() const { return method_->context(); }
   const ServerConfig& config() const { return services().handler->config(); }
   CallContext SolveContext(Clock::time_point arrival) const {
-    return {{arrival, deadline_, &cancelled_}, account_.get()};
+    return {{arrival, deadline_, &cancelled_}, account_.get(), trace_.get()};
   }
 
   RpcMethod* const method_;
@@ -149,6 +149,7 @@ class ServerCall {
   grpc::ServerAsyncReaderWriter<grpc::ByteBuffer, grpc::ByteBuffer> stream_;
   std::shared_ptr<ClientAccount> account_;  // null: of a stranger
   RequestId request_id_;                    // of all lines of the call
+  std::unique_ptr<CallTrace> trace_;        // null: its client does not trace it
   Clock::time_point arrival_;               // of the call, then of its request
   Clock::time_point deadline_;
   Clock::time_point finish_start_;

@@ -59,6 +59,7 @@ class SessionStream::Call final : public ServerCall {
     v1::SolveSessionRequest request;
     v1::SolveSessionResponse response;
     Clock::time_point arrival;
+    std::unique_ptr<CallTrace> trace;
     int64_t held_bytes{0};                  // of the request, then of the answer that is being sent
     std::optional<ServiceError> refused{};  // the step did not fit into the limits on bytes
   };
@@ -212,9 +213,16 @@ void SessionStream::Call::EndStep() {
   Slot& slot = SlotOf(answered_);
   const v1::Failure& failure = slot.response.step().outcome().failure();
   const std::chrono::duration<double> took = Clock::now() - slot.arrival;
-  services().observer->StepEnded(failure.code(), failure.message(), took.count(), context_,
-                                 &request_id_, account_.get(), slot.request,
-                                 slot.response.step().step_id());
+  services().observer->StepEnded({.method = Method::kSolveSession,
+                                  .code = failure.code(),
+                                  .message = failure.message(),
+                                  .duration_s = took.count(),
+                                  .context = &context_,
+                                  .id = &request_id_,
+                                  .account = account_.get(),
+                                  .trace = slot.trace.get()},
+                                 slot.request, slot.response.step().step_id());
+  slot.trace.reset();
   slot.request.Clear();
 }
 
@@ -274,7 +282,9 @@ void SessionStream::Call::AtEnd() {
 
 bool SessionStream::Call::StartStep() {
   Slot& slot = SlotOf(answered_);
-  const CallContext call = SolveContext(slot.arrival);
+  CallContext call = SolveContext(slot.arrival);
+  slot.trace = trace_ == nullptr ? nullptr : std::make_unique<CallTrace>(trace_->parent());
+  call.trace = slot.trace.get();
   v1::StepOutcome* outcome = slot.response.mutable_step();
   if (slot.refused) {
     session_->RefuseStep(slot.request.step(), call, *slot.refused, outcome);

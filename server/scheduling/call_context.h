@@ -7,9 +7,13 @@
 
 namespace sap {
 
+class CallTrace;
+
 struct CallContext : CallLimits {
   // The client's account, which must outlive the call; null: this process itself.
   ClientAccount* account{nullptr};
+  // Receives the times of its phases, and must outlive the call; null: it is not traced.
+  CallTrace* trace{nullptr};
 };
 
 }  // namespace sap

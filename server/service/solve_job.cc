@@ -5,6 +5,7 @@
 #include "proto/codec/derivatives_codec.h"
 #include "proto/codec/solution_encoder.h"
 #include "server/server_identity.h"
+#include "server/service/call_trace.h"
 #include "server/service/failure_encoder.h"
 #include "solver/build_info.h"
 
@@ -75,6 +76,16 @@ void SolveJob::Begin(const v1::DifferentiateRequest& request, const CallContext&
   batch_ = batch;
 }
 
+void SolveJob::AddQueueTime(double seconds) {
+  queue_s_ += seconds;
+  EndPhase(Phase::kQueue, seconds);
+}
+
+// Tells the trace of the call, if there is one, of a phase that ends now.
+void SolveJob::EndPhase(Phase phase, double duration_s) const {
+  if (call_.trace != nullptr) call_.trace->Add(phase, Clock::now(), duration_s);
+}
+
 bool SolveJob::IsLongMessage(const ServerConfig& config) const {
   return message_ != nullptr &&
          static_cast<double>(message_->ByteSizeLong()) * kDecodeTimePerByte_s >=
@@ -106,6 +117,7 @@ ServiceStatus SolveJob::DecodeAll(const ServerConfig& config) {
   }
   decoded_ = true;
   decode_s_ = SecondsSince(call_.arrival) - queue_s_;
+  EndPhase(Phase::kDecode, decode_s_);
   small_ = IsSmall(config);
   return {};
 }
@@ -144,11 +156,13 @@ ServiceStatus SolveJob::Solve(Solver* solver, v1::ContactSolution* answer) {
       task_.Solve(solver, settings_.solver, call_, Limits(), &solution_, derivatives);
   if (!solved) return tl::unexpected(solved.error());
   const Clock::time_point encoding = Clock::now();
+  EndPhase(Phase::kSolve, solution_.times.islands_s + solution_.times.solve_s);
   EncodeSolution(solution_, settings_.mask, answer);
   if (differentiation_ != nullptr) {
     EncodeDerivatives(task_, derivatives, differentiation_->response);
   }
   encode_s_ = SecondsSince(encoding);
+  EndPhase(Phase::kEncode, encode_s_);
   if (answer->has_timings()) AddTimings(answer->mutable_timings());
   return {};
 }

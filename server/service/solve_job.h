@@ -87,7 +87,7 @@ class SolveJob {
   }
 
   // Adds time spent in the queue.
-  void AddQueueTime(double seconds) { queue_s_ += seconds; }
+  void AddQueueTime(double seconds);
 
   // Solves the decoded problem, differentiates it if that was asked for, and fills the answer
   // fields selected by the response mask and the wanted derivatives. An error if the call was
@@ -112,6 +112,7 @@ class SolveJob {
   ServiceStatus DecodeAll(const ServerConfig& config);
   void Record(const ServiceStatus& status, RequestRecorder* recorder) const;
   void AddTimings(v1::PhaseTimings* timings) const;
+  void EndPhase(Phase phase, double duration_s) const;
   v1::RecordedSolve MakeRecord(const ServiceStatus& status, double duration_s) const;
 
   const v1::ContactProblem* message_{nullptr};

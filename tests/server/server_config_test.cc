@@ -287,12 +287,13 @@ TEST(ServerConfigTest, FlagsOfSecurityConnectionsAndAdmissionSetTheirValues) {
 
 TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   ServerConfig config;
-  ASSERT_EQ(
-      Read({"--session-idle-s", "1", "--write-timeout-s", "2", "--lame-duck-s", "4", "--log-level",
-            "warning", "--log-file", "f", "--slow-call-s", "5", "--metrics-listen", "127.0.0.1:6",
-            "--admin-listen", "unix:/a", "--admin-token-file", "t"},
-           &config),
-      std::nullopt);
+  ASSERT_EQ(Read({"--session-idle-s",   "1",           "--write-timeout-s", "2",
+                  "--lame-duck-s",      "4",           "--log-level",       "warning",
+                  "--log-file",         "f",           "--slow-call-s",     "5",
+                  "--metrics-listen",   "127.0.0.1:6", "--admin-listen",    "unix:/a",
+                  "--admin-token-file", "t",           "--otlp-collector",  "[::1]:4317"},
+                 &config),
+            std::nullopt);
   EXPECT_EQ(config.session.idle_s, 1);
   EXPECT_EQ(config.session.write_timeout_s, 2);
   EXPECT_EQ(config.lame_duck_s, 4);
@@ -302,6 +303,7 @@ TEST(ServerConfigTest, FlagsOfSessionsAndOperationsSetTheirValues) {
   EXPECT_EQ(config.operations.metrics_listen, "127.0.0.1:6");
   EXPECT_EQ(config.operations.admin_listen, "unix:/a");
   EXPECT_EQ(config.operations.admin_token_file, "t");
+  EXPECT_EQ(config.operations.otlp_collector, "[::1]:4317");
   ServerConfig open;
   EXPECT_NE(Read({"--admin-listen", "0.0.0.0:1"}, &open), std::nullopt);
 }
