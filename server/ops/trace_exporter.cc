@@ -29,8 +29,8 @@ std::string TextOf(const std::array<uint8_t, kBytes>& bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), kBytes};
 }
 
-// The generator SplitMix64 of Steele, Lea and Flood: the numbers of a process are all different, and
-// each process begins elsewhere.
+// The generator SplitMix64 of Steele, Lea and Flood: the numbers of a process are all different,
+// and each process begins elsewhere.
 uint64_t NextNumber() {
   constexpr uint64_t kStep = 0x9e3779b97f4a7c15;
   static std::atomic<uint64_t> state{std::stoull(std::string(BootId()), nullptr, 16)};

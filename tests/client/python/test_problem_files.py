@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +27,20 @@ def test_problem_is_read_as_it_was_written(tmp_path: Path, name: str) -> None:
     again = sap.load_problem(path)
     assert again.to_bytes() == problem.to_bytes()
     assert again.regularization == problem.regularization
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sap.Problem(0.01).to_bytes()",
+        "sap.Problem.from_bytes(b'')",
+        "sap.Solution.from_bytes(b'').to_bytes()",
+        "sap.save_problem(sap.Problem(0.01), '/dev/full')",
+    ],
+)
+def test_a_message_may_be_the_first_thing_that_a_program_makes(call: str) -> None:
+    program = f"import sap_islands as sap\ntry:\n    {call}\nexcept sap.InvalidArgument: pass"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -35,8 +35,7 @@ def library_of_files() -> Any:
 
 def problem_to_bytes(problem: AnyProblem, form: Format = Format.BINARY) -> bytes:
     """A sap.v1.ContactProblem."""
-    block = ProblemBlock()
-    block.fill(problem)
+    block = _block_of(problem)
     return _bytes("sap_format_problem", block.address, form)
 
 
@@ -56,8 +55,7 @@ def save_problem(problem: AnyProblem, path: str | os.PathLike[str]) -> None:
     Raises:
         InvalidArgument: It cannot be written.
     """
-    block = ProblemBlock()
-    block.fill(problem)
+    block = _block_of(problem)
     _called(lambda lib, handle: lib.sap_save_problem(block.address, os.fsencode(path), handle))
 
 
@@ -72,6 +70,7 @@ def load_problem(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def solution_to_bytes(values: Mapping[str, Any]) -> bytes:
     """A sap.v1.ContactSolution, of fields by name."""
+    library_of_files()  # has the structs
     struct = c_solution.struct_of(values)
     return _bytes("sap_format_solution", ctypes.addressof(struct), Format.BINARY)
 
@@ -86,6 +85,14 @@ def solution_from_bytes(data: bytes) -> dict[str, Any]:
         lambda lib, handle: lib.sap_parse_solution(_given(data), Format.BINARY, handle)
     )
     return c_solution.values_at(answer, answer.library.sap_answer_solution(answer.handle))
+
+
+def _block_of(problem: AnyProblem) -> ProblemBlock:
+    """The structs of a problem, for the library of files."""
+    library_of_files()  # has the structs
+    block = ProblemBlock()
+    block.fill(problem)
+    return block
 
 
 def _given(data: bytes) -> Any:
