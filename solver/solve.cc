@@ -27,6 +27,7 @@ Solver::Solver(Solver&&) noexcept = default;
 Solver& Solver::operator=(Solver&&) noexcept = default;
 
 void Solver::UseArena(TaskArena* arena) { impl_->state.arena = arena; }
+TaskArena* Solver::arena() const { return impl_->state.arena; }
 
 size_t Solver::storage_bytes() const {
   return sizeof(Impl) + StorageBytes(impl_->state, impl_->shards);

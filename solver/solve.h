@@ -48,6 +48,7 @@ class Solver {
 
   // Solves in another arena, or none, from the next call on: the answers are the same.
   void UseArena(TaskArena* arena);
+  TaskArena* arena() const;
 
   // Solves the problem into *solution, reusing its storage. Every island gets a status, and its
   // best iterate with a certificate, or the guess with none where it was cancelled. One bad island

@@ -26,27 +26,36 @@ EngineStatus SolveTask::Read(const ContactProblemView& view, const ProblemLimits
   derivatives_.reset();
   guess_.clear();
   in_shards_ = sharded_.Read(view, limits);
-  if (!in_shards_) return shared_ != nullptr ? ReadRemainder() : ReadWhole();
+  is_read_ = false;
+  if (!in_shards_) {
+    if (shared_ != nullptr) return ReadRemainder();
+    if (!sharded_.is_large_whole()) return ReadWhole(nullptr);
+  }
   predicted_s_ = PredictedSolveTime(sharded_.layout(), sharded_.islands());
   return {};
 }
 
 // Without the islands of which the batch has an answer. They have been checked with it.
 EngineStatus SolveTask::ReadRemainder() {
-  if (!IsWithin(limits_, view_)) return ReadWhole();
+  if (!IsWithin(limits_, view_)) return ReadWhole(nullptr);
   const ContactProblemView remainder = sharing_.Remainder(view_, shared_);
-  if (!sharing_.found_any()) return ReadWhole();
+  if (!sharing_.found_any()) return ReadWhole(nullptr);
   if (!problem_.Reset(remainder, limits_)) {
     sharing_.Clear();
-    return ReadWhole();  // for the first fault of the whole
+    return ReadWhole(nullptr);  // for the first fault of the whole
   }
+  is_read_ = true;
   predicted_s_ = PredictedSolveTime(problem_);
   return {};
 }
 
-EngineStatus SolveTask::ReadWhole() {
+// On the calling thread where `arena` is null.
+EngineStatus SolveTask::ReadWhole(TaskArena* arena) {
+  const bool are_found = in_shards_ || sharded_.is_large_whole();
+  const Islands* const islands = are_found ? &sharded_.islands() : nullptr;
   in_shards_ = false;
-  if (const auto checked = problem_.Reset(view_, limits_); !checked) {
+  is_read_ = true;
+  if (const auto checked = problem_.Reset(view_, limits_, arena, islands); !checked) {
     return RefuseField(checked.error());
   }
   if (!guess_.empty()) problem_.SetGuess(guess_);
@@ -78,8 +87,8 @@ EngineStatus SolveTask::ReadDerivatives(DerivativesRequest request, const Engine
   if (EngineStatus checked = CheckMemory(gradients, tangents, view_, limits); !checked) {
     return checked;
   }
-  if (in_shards_) {
-    if (EngineStatus read = ReadWhole(); !read) return read;
+  if (!is_read_) {
+    if (EngineStatus read = ReadWhole(nullptr); !read) return read;
   }
   if (EngineStatus checked = CheckDerivatives(request, view_, problem_); !checked) return checked;
   if (!request.velocity.empty()) problem_.SetGuess(request.velocity);
@@ -96,7 +105,7 @@ NamedTrees SolveTask::trees() const {
 
 // Null: problem_ is the whole.
 const ProblemLayout* SolveTask::LayoutOfWhole() const {
-  if (in_shards_) return &sharded_.layout();
+  if (!is_read_) return &sharded_.layout();
   return sharing_.found_any() ? &sharing_.layout() : nullptr;
 }
 
@@ -127,7 +136,7 @@ bool SolveTask::StartFrom(const NamedVelocities& velocities) {
     guess_.clear();
     return false;
   }
-  if (!in_shards_) problem_.SetGuess(guess_);
+  if (is_read_) problem_.SetGuess(guess_);
   return true;
 }
 
@@ -138,8 +147,8 @@ EngineStatus SolveTask::Solve(Solver* solver, const SolverOptions& options, cons
     return RefuseField("options.coulomb",
                        "is given; there are derivatives of the convex model alone");
   }
-  if (in_shards_ && !options.islands) {
-    if (EngineStatus read = ReadWhole(); !read) return read;
+  if (!is_read_ && !(in_shards_ && options.islands)) {
+    if (EngineStatus read = ReadWhole(solver->arena()); !read) return read;
   }
   const StopToken stop = StopTokenFor(call, limits);
   EngineStatus solved = in_shards_ ? SolveShards(solver, options, stop, solution)
@@ -164,7 +173,7 @@ EngineStatus SolveTask::SolveShards(Solver* solver, const SolverOptions& options
   if (!solved) return OutOfMemory(solved.error());
   if (*solved) return {};
   // A shard does not know which fault is the first of the whole.
-  if (EngineStatus read = ReadWhole(); !read) return read;
+  if (EngineStatus read = ReadWhole(nullptr); !read) return read;
   if (EngineStatus checked = CheckOptions(options); !checked) return checked;
   return tl::unexpected(EngineError{EngineErrorCode::kInternal,
                                     "a part of the scene is refused, and the scene is not", ""});

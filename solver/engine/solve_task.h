@@ -2,8 +2,8 @@
 //
 //   request -> Read -> Solve -> solution, derivatives
 //
-// Read looks at the indices alone where a scene has many small islands. Its values are checked in
-// Solve, by the threads that solve it.
+// Read looks at the indices alone where a scene has many small islands, or a large one. Its values
+// are checked in Solve, by the threads that solve it.
 //
 // It knows neither threads nor queues: the caller chooses the solver and its arena, by IsSmall.
 #pragma once
@@ -78,7 +78,7 @@ class SolveTask {
   void DropUnusedPlans() { problem_.DropUnusedPlans(); }
 
  private:
-  EngineStatus ReadWhole();
+  EngineStatus ReadWhole(TaskArena* arena);
   EngineStatus ReadRemainder();
   EngineStatus ReadDerivatives(DerivativesRequest request, const EngineLimits& limits);
   void AssignGuessOfProblem(std::vector<double>* guess) const;
@@ -92,6 +92,7 @@ class SolveTask {
   ContactProblemView view_;
   ProblemLimits limits_;
   bool in_shards_{false};  // or whole
+  bool is_read_{false};    // problem_ is; else there is no more than the layout in sharded_
   ShardedProblem sharded_;
   SharedIslands* shared_{nullptr};  // of the batch; null: no batch, or it does not take part
   IslandSharing sharing_;           // where the problem is not in shards

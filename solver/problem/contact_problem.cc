@@ -16,7 +16,7 @@ std::string Mebibytes(int64_t bytes) {
   return std::to_string((bytes + kMebibyte - 1) / kMebibyte) + " MiB";
 }
 
-tl::expected<void, ProblemError> ContactProblemReader::Read() {
+tl::expected<void, ProblemError> ContactProblemReader::Read(const Islands* islands) {
   p_.ClearLists();
   ReadScalars();
   ReadCounts();
@@ -28,7 +28,11 @@ tl::expected<void, ProblemError> ContactProblemReader::Read() {
   ReadBodyContacts();
   ReadRows();
   if (check_.ok()) {
-    p_.islands_.Find(p_, /*split=*/true);
+    if (islands != nullptr) {
+      p_.islands_ = *islands;
+    } else {
+      p_.islands_.Find(p_, /*split=*/true);
+    }
     return {};
   }
   p_.Clear();
@@ -85,8 +89,9 @@ tl::expected<ContactProblem, ProblemError> ContactProblem::Make(const ContactPro
 }
 
 tl::expected<void, ProblemError> ContactProblem::Reset(const ContactProblemView& view,
-                                                       const ProblemLimits& limits) {
-  return ContactProblemReader(view, limits, this).Read();
+                                                       const ProblemLimits& limits,
+                                                       TaskArena* arena, const Islands* islands) {
+  return ContactProblemReader(view, limits, arena, this).Read(islands);
 }
 
 const char* ContactProblem::MissingInitialVelocity() const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "solver/parallel/storage_bytes.h"
+#include "solver/parallel/task_arena.h"
 #include "solver/problem/constraint_kind.h"
 #include "solver/problem/constraint_parameters.h"
 #include "solver/problem/coupled_trees.h"
@@ -35,9 +36,12 @@ class ContactProblem {
                                                          const ProblemLimits& limits = {});
 
   // The same into this object, reusing its storage. After an error the object holds the empty
-  // problem.
+  // problem. The threads of an arena share the bodies and their contacts where there are many.
+  // `islands`: those of the problem, where they are known.
   tl::expected<void, ProblemError> Reset(const ContactProblemView& view,
-                                         const ProblemLimits& limits = {});
+                                         const ProblemLimits& limits = {},
+                                         TaskArena* arena = nullptr,
+                                         const Islands* islands = nullptr);
 
   double time_step() const { return time_step_; }
   int num_trees() const { return static_cast<int>(dofs_.size()); }  // trees, then bodies

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <Eigen/Core>
+#include <mutex>
+#include <utility>
 
+#include "solver/parallel/task_arena.h"
 #include "solver/problem/contact_problem.h"
 #include "solver/problem/input_checker.h"
 
@@ -34,14 +37,21 @@ struct LawMessage {
 
 class ContactProblemReader {
  public:
+  // `arena`: null: the calling thread reads all.
   ContactProblemReader(const ContactProblemView& view, const ProblemLimits& limits,
-                       ContactProblem* problem)
-      : view_(view), limits_(limits), p_(*problem) {}
+                       TaskArena* arena, ContactProblem* problem)
+      : view_(view), limits_(limits), arena_(arena), p_(*problem) {}
 
-  // After an error the problem is the empty one.
-  tl::expected<void, ProblemError> Read();
+  // After an error the problem is the empty one. `islands`: those of the problem; null: they are to
+  // be found.
+  tl::expected<void, ProblemError> Read(const Islands* islands);
 
  private:
+  // Calls read(i, check) for i in [0, count), ranges of them on the threads of the arena. What is
+  // refused of the first range that has anything is the first of all.
+  template <typename ReadOne>
+  void ForAll(int count, const Chunks& cut, const ReadOne& read);
+
   // Each returns at once where something has been refused before.
   void ReadScalars();
   void ReadCounts();
@@ -54,7 +64,7 @@ class ContactProblemReader {
   void CheckCouplings(int64_t* block_size);
   void FactorCoupledTrees();
   void ReadBodies();
-  void ReadBodyMatrices();
+  void ReadBodyMatrix(int body, InputChecker* check);
   void CheckNames();
   void AppendTree(int dofs);
   void CheckInitialVelocity(const FieldName& field, std::span<const double> v_0, int64_t needed,
@@ -65,8 +75,8 @@ class ContactProblemReader {
   // Contacts and body contacts (read_contacts.cc).
   void ReadContacts();
   void ReadBodyContacts();
-  void ReadBodyContact(int64_t i, int contact);
-  Eigen::Matrix3d ReadFrame(int64_t i);
+  void ReadBodyContact(int64_t i, int contact, InputChecker* check);
+  Eigen::Matrix3d ReadFrame(int64_t i, InputChecker* check) const;
   void ReadPairsOfTrees(const Needed& why);
   void ReadParts(const Needed& why);
   void CheckParts();
@@ -100,11 +110,27 @@ class ContactProblemReader {
 
   const ContactProblemView& view_;
   const ProblemLimits& limits_;
+  TaskArena* const arena_;
   ContactProblem& p_;
   InputChecker check_;
   int num_trees_{0};
   int num_bodies_{0};
   std::vector<int64_t> last_contact_;  // of each tree, where contacts are checked by parts
 };
+
+template <typename ReadOne>
+void ContactProblemReader::ForAll(int count, const Chunks& cut, const ReadOne& read) {
+  std::mutex mutex;
+  int refused = count;  // where the first range begins that has been refused
+  ForChunks(arena_, 0, count, cut, [&](int begin, int end, int) {
+    InputChecker check;
+    for (int i = begin; i < end && check.ok(); ++i) read(i, &check);
+    if (check.ok()) return;
+    const std::lock_guard lock(mutex);
+    if (begin >= refused) return;
+    refused = begin;
+    check_ = std::move(check);
+  });
+}
 
 }  // namespace sap

@@ -10,6 +10,7 @@ namespace sap {
 namespace {
 
 constexpr double kUnitTolerance = 1e-6;
+constexpr Chunks kReadContacts{64, 2500};
 
 // Vector i of an array of three components each.
 Eigen::Vector3d VectorAt(std::span<const double> values, int64_t i) {
@@ -191,17 +192,16 @@ void ContactProblemReader::ReadBodyContacts() {
   AppendLaw(m);
   p_.jacobian_.resize(p_.jacobian_start_.back());
   p_.angular_jacobian_.resize(p_.angular_start_.back());
-  for (int64_t i = 0; i < n && check_.ok(); ++i) {
-    ReadBodyContact(i, m.first_contact + static_cast<int>(i));
-  }
+  ForAll(static_cast<int>(n), kReadContacts,
+         [&](int i, InputChecker* check) { ReadBodyContact(i, m.first_contact + i, check); });
 }
 
 // Builds frame and Jacobians of body contact i, contact number `contact` of the problem, and brings
 // its velocities into this frame.
-void ContactProblemReader::ReadBodyContact(int64_t i, int contact) {
+void ContactProblemReader::ReadBodyContact(int64_t i, int contact, InputChecker* check) {
   const ContactProblemView::BodyContacts& c = view_.body_contacts;
-  const Eigen::Matrix3d R = ReadFrame(i);
-  if (!check_.ok()) return;
+  const Eigen::Matrix3d R = ReadFrame(i, check);
+  if (!check->ok()) return;
   const Eigen::Vector3d point = VectorAt(c.point, i);
   const std::span<const double> centers = view_.bodies.center_of_mass;
   const bool has_b = c.body_b[i] >= 0;
@@ -219,12 +219,12 @@ void ContactProblemReader::ReadBodyContact(int64_t i, int contact) {
 }
 
 // (t1, t2, n) of body contact i.
-Eigen::Matrix3d ContactProblemReader::ReadFrame(int64_t i) {
+Eigen::Matrix3d ContactProblemReader::ReadFrame(int64_t i, InputChecker* check) const {
   const ContactProblemView::BodyContacts& c = view_.body_contacts;
   const Eigen::Vector3d given_normal = VectorAt(c.normal, i);
   const double length = Length(given_normal);
   if (!IsUnit(length)) {
-    check_.Refuse("body_contacts.normal", 3 * i, ReasonAgainstLength(length));
+    check->Refuse("body_contacts.normal", 3 * i, ReasonAgainstLength(length));
     return Eigen::Matrix3d::Identity();
   }
   const Eigen::Vector3d normal = given_normal / length;
@@ -233,9 +233,9 @@ Eigen::Matrix3d ContactProblemReader::ReadFrame(int64_t i) {
   const double tangent_length = Length(tangent);
   const double along_normal = tangent.dot(normal);
   if (!IsUnit(tangent_length)) {
-    check_.Refuse("body_contacts.tangent", 3 * i, ReasonAgainstLength(tangent_length));
+    check->Refuse("body_contacts.tangent", 3 * i, ReasonAgainstLength(tangent_length));
   } else if (std::abs(along_normal) > kUnitTolerance) {
-    check_.Refuse("body_contacts.tangent", 3 * i,
+    check->Refuse("body_contacts.tangent", 3 * i,
                   "starts a vector whose product with the normal is " + ToText(along_normal) +
                       "; it must be 0 within 1e-6");
   }

@@ -10,6 +10,8 @@ namespace sap {
 
 namespace {
 
+constexpr Chunks kReadBodies{64, 5000};
+
 // Copies the triangle that FactorTree reads; the other one becomes zero.
 template <typename Size>
 void CopyTriangle(const double* A, Size n, double* to) {
@@ -122,25 +124,24 @@ void ContactProblemReader::ReadBodies() {
   CheckInitialVelocity("bodies.initial_velocity", b.initial_velocity, 6 * n, why);
   if (!b.body_id.empty()) check_.Length("bodies.body_id", b.body_id.size(), n, why);
   if (!check_.ok()) return;
-  ReadBodyMatrices();
+  for (int i = 0; i < num_bodies_; ++i) AppendTree(6);
+  ForAll(num_bodies_, kReadBodies,
+         [this](int i, InputChecker* check) { ReadBodyMatrix(i, check); });
   p_.row_ends_.resize(p_.velocity_start_.back());
   AppendVelocities(b.free_motion_velocity, b.guess_velocity, b.initial_velocity);
   AppendNames(b.body_id, num_bodies_);
 }
 
-void ContactProblemReader::ReadBodyMatrices() {
+void ContactProblemReader::ReadBodyMatrix(int body, InputChecker* check) {
   const ContactProblemView::RigidBodies& b = view_.bodies;
-  for (int i = 0; i < num_bodies_; ++i) {
-    AppendTree(6);
-    const int64_t start = p_.matrix_start_[num_trees_ + i];
-    double* A = p_.dynamics_matrix_.data() + start;
-    WriteBodyDynamicsMatrix(b.mass[i], b.inertia.data() + 6 * i, A);
-    if (FactorTreeOf(A, SixDofs(), p_.dynamics_factor_.data() + start, nullptr) !=
-        DenseStatus::kOk) {
-      return check_.Refuse(
-          "bodies.inertia", 6 * static_cast<int64_t>(i),
-          "starts an inertia that is not positive definite (bodies[" + std::to_string(i) + "])");
-    }
+  const int64_t first = 6 * static_cast<int64_t>(body);
+  const int64_t start = p_.matrix_start_[num_trees_ + body];
+  double* A = p_.dynamics_matrix_.data() + start;
+  WriteBodyDynamicsMatrix(b.mass[body], b.inertia.data() + first, A);
+  if (FactorTreeOf(A, SixDofs(), p_.dynamics_factor_.data() + start, nullptr) != DenseStatus::kOk) {
+    check->Refuse(
+        "bodies.inertia", first,
+        "starts an inertia that is not positive definite (bodies[" + std::to_string(body) + "])");
   }
 }
 

@@ -34,6 +34,7 @@ bool ShardedProblem::Read(const ContactProblemView& view, const ProblemLimits& l
   // Matrices and Jacobians take ten times the memory of bodies and their contacts, and more time to
   // be copied than a small scene gains.
   constexpr int kMoreTrees = 4;
+  is_large_whole_ = false;
   const int64_t bodies = std::ssize(view.bodies.mass);
   if (bodies < least_trees &&
       std::ssize(view.trees.dofs) + bodies < int64_t{kMoreTrees} * least_trees) {
@@ -43,7 +44,10 @@ bool ShardedProblem::Read(const ContactProblemView& view, const ProblemLimits& l
   limits_ = limits;
   if (!IsWithin(limits, view) || !layout_.Read(view)) return false;
   islands_.Find(layout_.joined(), /*split=*/true);
-  if (!neighbours_.Deal(layout_, islands_, least_trees)) return false;
+  if (!neighbours_.Deal(layout_, islands_, least_trees)) {
+    is_large_whole_ = neighbours_.has_large();
+    return false;
+  }
   shards_.Build(view, layout_, islands_.island_of_tree(), neighbours_.shard_of_island(),
                 neighbours_.count());
   return true;

@@ -21,6 +21,9 @@ class ShardedProblem {
   // arrays must live as long as this is used.
   bool Read(const ContactProblemView& view, const ProblemLimits& limits,
             int least_trees = Neighbours::kLeastTrees);
+  // Whether Read has found islands with work for several threads, in a problem that it leaves to be
+  // read as a whole. Layout and islands are then those of the problem.
+  bool is_large_whole() const { return is_large_whole_; }
 
   const ContactProblemView& view() const { return view_; }
   const ProblemLimits& limits() const { return limits_; }
@@ -38,6 +41,7 @@ class ShardedProblem {
   Islands islands_;
   Neighbours neighbours_;
   Shards shards_;
+  bool is_large_whole_{false};
 };
 
 }  // namespace sap

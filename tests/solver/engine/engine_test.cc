@@ -124,21 +124,28 @@ TEST(SolveTaskTest, AProblemIsSmallByItsPredictionUnlessItMayIterateForLong) {
   EXPECT_FALSE(task.IsSmall({}));
 }
 
-// 2800 bodies in heaps of seven.
-class SceneInShardsTest : public testing::Test {
+// Scenes of which no value is checked before they are solved.
+enum class LargeScene : unsigned char { kHeaps, kPile };
+
+class LargeSceneTest : public testing::TestWithParam<LargeScene> {
  protected:
   EngineError ErrorOfScene(const SolverOptions& options = {}) {
     Engine engine(2);
     return ErrorOf(&engine, scene_.View(), {}, options);
   }
 
-  ProblemArrays scene_ = HeapsBeforeAPile(400, 8);
+  // 2800 bodies in heaps of seven, or 729 in one pile.
+  ProblemArrays scene_ =
+      GetParam() == LargeScene::kHeaps ? HeapsBeforeAPile(400, 8) : BlockOfBodies(9);
 };
 
-TEST_F(SceneInShardsTest, TheFirstFaultOfTheWholeIsNamed) {
-  scene_.body_contacts.law.friction[4000] = -1;
-  scene_.bodies.free_motion_velocity[12000] = std::numeric_limits<double>::quiet_NaN();
-  scene_.bodies.mass[2000] = -1;
+INSTANTIATE_TEST_SUITE_P(Scenes, LargeSceneTest,
+                         testing::Values(LargeScene::kHeaps, LargeScene::kPile));
+
+TEST_P(LargeSceneTest, TheFirstFaultOfTheWholeIsNamed) {
+  scene_.body_contacts.law.friction.back() = -1;
+  scene_.bodies.free_motion_velocity.back() = std::numeric_limits<double>::quiet_NaN();
+  scene_.bodies.mass[600] = -1;
   const auto whole = ContactProblem::Make(scene_.View());
   ASSERT_FALSE(whole.has_value());
   const EngineError error = ErrorOfScene();
@@ -149,10 +156,11 @@ TEST_F(SceneInShardsTest, TheFirstFaultOfTheWholeIsNamed) {
 }
 
 // Each array in turn too short, and with a number that no array may have.
-TEST_F(SceneInShardsTest, EveryFaultHasTheTextThatItHasInTheWhole) {
-  scene_ = HeapsBeforeAPile(100, 8);
+TEST_P(LargeSceneTest, EveryFaultHasTheTextThatItHasInTheWhole) {
+  if (GetParam() == LargeScene::kHeaps) scene_ = HeapsBeforeAPile(100, 8);
   SolveTask task;
-  Solver solver(nullptr);
+  TaskArena arena(3, Sharing::kAlways);
+  Solver solver(&arena);
   ContactSolution solution;
   int refused = 0;
   const auto expect_same_text = [&](std::string_view name) {
@@ -183,7 +191,7 @@ TEST_F(SceneInShardsTest, EveryFaultHasTheTextThatItHasInTheWhole) {
   EXPECT_GT(refused, 20);
 }
 
-TEST_F(SceneInShardsTest, TheAnswerIsThatOfTheWhole) {
+TEST_P(LargeSceneTest, TheAnswerIsThatOfTheWhole) {
   Engine engine(2);
   SolveTask task;
   ASSERT_TRUE(task.Read(scene_.View()).has_value());
@@ -194,7 +202,7 @@ TEST_F(SceneInShardsTest, TheAnswerIsThatOfTheWhole) {
   EXPECT_FALSE(task.IsSmall({}));
 }
 
-TEST_F(SceneInShardsTest, ASessionGoesOnFromItsVelocities) {
+TEST_P(LargeSceneTest, ASessionGoesOnFromItsVelocities) {
   scene_.bodies.body_id.resize(scene_.bodies.mass.size());
   std::iota(scene_.bodies.body_id.rbegin(), scene_.bodies.body_id.rend(), 5U);
   EngineSession session(std::make_shared<Engine>(2));
@@ -208,7 +216,7 @@ TEST_F(SceneInShardsTest, ASessionGoesOnFromItsVelocities) {
   EXPECT_EQ(second.solution.velocity, sap::Solve(warm).velocity);
 }
 
-TEST_F(SceneInShardsTest, WithoutIslandsItIsSolvedAsOne) {
+TEST_P(LargeSceneTest, WithoutIslandsItIsSolvedAsOne) {
   Engine engine(2);
   ContactSolution solution;
   const EngineStatus status = engine.Run([&](Workspace& workspace) -> EngineStatus {
@@ -219,7 +227,7 @@ TEST_F(SceneInShardsTest, WithoutIslandsItIsSolvedAsOne) {
   EXPECT_EQ(solution.islands.size(), 1U);
 }
 
-TEST_F(SceneInShardsTest, ItIsDifferentiatedAsAWhole) {
+TEST_P(LargeSceneTest, ItIsDifferentiatedAsAWhole) {
   SolveTask task;
   const std::vector<double> velocity(Checked(scene_).num_velocities(), 1.0);
   DerivativesRequest request;
@@ -235,7 +243,7 @@ TEST_F(SceneInShardsTest, ItIsDifferentiatedAsAWhole) {
   EXPECT_EQ(derivatives.gradients[0].applied_impulse, whole.gradients[0].applied_impulse);
 }
 
-TEST_F(SceneInShardsTest, ACancelledCallEndsWithItsError) {
+TEST_P(LargeSceneTest, ACancelledCallEndsWithItsError) {
   Engine engine(2);
   const std::atomic<bool> cancelled{true};
   EXPECT_EQ(ErrorOf(&engine, scene_.View(), {.cancelled = &cancelled}).code,

@@ -470,6 +470,41 @@ TEST(ContactProblemTest, RefusedProblemLeavesTheEmptyOne) {
   EXPECT_EQ(problem.num_trees(), 4);
 }
 
+TEST(ContactProblemTest, ThreadsThatShareTheReadingNameTheFirstFault) {
+  TaskArena arena(4, Sharing::kAlways);
+  ProblemArrays arrays = BlockOfBodies(9);
+  const auto expect_same_fault = [&](const std::string& field) {
+    ContactProblem problem;
+    const auto alone = ContactProblem::Make(arrays.View());
+    const auto shared = problem.Reset(arrays.View(), {}, &arena);
+    ASSERT_FALSE(alone.has_value());
+    ASSERT_FALSE(shared.has_value());
+    EXPECT_EQ(alone.error().field, field);
+    EXPECT_EQ(shared.error().Message(), alone.error().Message());
+    EXPECT_EQ(problem.num_trees(), 0);
+  };
+  for (size_t contact = 150; contact < arrays.body_contacts.body_a.size(); contact += 150) {
+    arrays.body_contacts.normal[3 * contact + 1] = 2;
+  }
+  expect_same_fault("body_contacts.normal");
+  for (size_t body = 90; body < arrays.bodies.mass.size(); body += 90) {
+    arrays.bodies.inertia[6 * body] = -1;
+  }
+  expect_same_fault("bodies.inertia");
+}
+
+TEST(ContactProblemTest, ThreadsThatShareTheReadingReadWhatOneReads) {
+  TaskArena arena(4, Sharing::kAlways);
+  const ProblemArrays arrays = BlockOfBodies(9);
+  const ContactProblem alone = Checked(arrays);
+  ContactProblem shared;
+  ASSERT_TRUE(shared.Reset(arrays.View(), {}, &arena, &alone.islands()).has_value());
+  EXPECT_TRUE(std::ranges::equal(shared.jacobian(), alone.jacobian()));
+  EXPECT_TRUE(std::ranges::equal(shared.dynamics_factor(), alone.dynamics_factor()));
+  EXPECT_TRUE(std::ranges::equal(shared.v_hat(), alone.v_hat()));
+  EXPECT_TRUE(std::ranges::equal(shared.islands().slot_of_tree(), alone.islands().slot_of_tree()));
+}
+
 // The form by bodies says the same as trees and Jacobians written down by hand.
 TEST(ContactProblemTest, BodiesBecomeTreesWithTheJacobiansOfTheirContactPoints) {
   for (uint64_t seed = 0; seed < 5; ++seed) {
