@@ -62,8 +62,9 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
     if (!MayBeFaster(fields, trees, work) || !IsSapFaster(work)) return SAP_MUJOCO_SLOWER;
   }
   problem_.BuildChange(fields, trees, is_sparse);
-  if (EngineStatus read = task_.Read(problem_.View(fields)); !read)
+  if (EngineStatus read = task_.Read(ViewOf(fields, problem_.problem())); !read) {
     return tl::unexpected(read.error());
+  }
   EngineStatus solved =
       task_.Solve(&solver_, OptionsOf(fields), CallLimits{}, SolveLimits{}, &solution_);
   if (!solved) return tl::unexpected(solved.error());
@@ -79,7 +80,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
 }
 
 void ConstraintStage::Store(const Fields& fields, const Trees& trees, bool is_sparse) {
-  problem_.Store(fields, solution_);
+  StoreForces(fields, problem_.problem(), solution_);
   StoreGeneralizedForce(fields, is_sparse);
   for (int64_t i = 0; i < fields.nv; ++i) {
     const bool is_free = solution_.island_of_tree[trees.OfDof(i)] < 0;

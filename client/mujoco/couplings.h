@@ -14,7 +14,8 @@
 
 namespace sap::mujoco {
 
-inline bool IsDiscrete(const Fields& fields) { return fields.integrator > mjINT_IMPLICITFAST; }
+inline bool IsDiscrete(int64_t integrator) { return integrator > mjINT_IMPLICITFAST; }
+inline bool IsDiscrete(const Fields& fields) { return IsDiscrete(fields.integrator); }
 
 // A part s j j' of A.
 struct MetricTerm {

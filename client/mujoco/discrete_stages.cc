@@ -22,11 +22,6 @@ struct Context {
   void* data;
 };
 
-void BuildMetric(void* context) {
-  const auto& c = *static_cast<Context*>(context);
-  c.calls.build_metric(c.model, c.data, 1, 1);
-}
-
 void Forward(void* context) {
   const auto& c = *static_cast<Context*>(context);
   c.calls.forward_skip(c.copy, c.data, mjSTAGE_VEL, kWithoutSensors);
@@ -76,11 +71,6 @@ void Advance(void* context) {
 }
 
 }  // namespace
-
-EngineStatus RebuildMetric(const MujocoCalls& calls, const void* model, void* data) {
-  Context context = {calls, model, model, data};
-  return calls.Run(&BuildMetric, &context);
-}
 
 EngineStatus ComputeDiscreteForces(const MujocoCalls& calls, const void* model, void* data) {
   ModelCopy copy(calls.fields, model);

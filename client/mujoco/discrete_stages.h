@@ -10,10 +10,6 @@
 
 namespace sap::mujoco {
 
-// Builds the metric of the positions again after the constraints were made again: both are in one
-// arena, and the constraints overwrite it.
-EngineStatus RebuildMetric(const MujocoCalls& calls, const void* model, void* data);
-
 // Controls, smooth forces, the metric A, R and a_ref of the constraints for it, and the
 // acceleration without constraints, of a state whose velocities are computed. `qacc` and the
 // forces of constraints become meaningless.

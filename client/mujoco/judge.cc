@@ -6,8 +6,7 @@
 #include <span>
 
 #include "client/mujoco/comparison.h"
-#include "client/mujoco/discrete_stages.h"
-#include "client/mujoco/effective_metric.h"
+#include "client/mujoco/step_stages.h"
 
 namespace sap::mujoco {
 
@@ -54,24 +53,17 @@ void PlaceContacts(void* context) {
   c.calls.RemakeConstraints(c.model, c.data);
 }
 
-// Computes the forces; under `discrete` only the velocities.
-void ComputeForces(void* context) {
+void ComputeVelocities(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   c.calls.velocity(c.model, c.data);
-  if (IsDiscrete(FieldsOf(c))) return;
-  c.calls.actuation(c.model, c.data);
-  c.calls.acceleration(c.model, c.data);
 }
 
-// Makes the step of an acceleration, except under `discrete`.
-void MakeStep(void* context) {
+// Writes the forces of constraints of an acceleration.
+void StoreForceOfConstraints(void* context) {
   const auto& c = *static_cast<const JudgedState*>(context);
   const Fields fields = FieldsOf(c);
   c.calls.multiply_mass(c.model, c.data, fields.qfrc_constraint, fields.qacc);
   for (int64_t i = 0; i < fields.nv; ++i) fields.qfrc_constraint[i] -= fields.qfrc_smooth[i];
-  const bool is_implicit =
-      fields.integrator == mjINT_IMPLICIT || fields.integrator == mjINT_IMPLICITFAST;
-  (is_implicit ? c.calls.implicit : c.calls.euler)(c.model, c.data);
 }
 
 EngineStatus RunGuarded(JudgedState state, void (*stages)(void* context)) {
@@ -123,20 +115,22 @@ tl::expected<sap_mujoco_judgment, EngineError> Judge::Run(const MujocoCalls& cal
 }
 
 EngineStatus Judge::Solve(const JudgedState& state) {
-  EngineStatus computed = RunGuarded(state, &ComputeForces);
-  if (computed && IsDiscrete(FieldsOf(state))) {
-    computed = ComputeDiscreteForces(state.calls, state.model, state.data);
+  constexpr bool kAsSap = false;
+  constexpr bool kCallsControl = false;  // controls are recorded
+  EngineStatus computed = RunGuarded(state, &ComputeVelocities);
+  if (computed) {
+    computed = ComputeForces(state.calls, state.model, state.data, kAsSap, kCallsControl);
   }
   if (!computed) return computed;
   if (HasWarnings(FieldsOf(state))) {
     return tl::unexpected(EngineError{EngineErrorCode::kInvalidArgument, "MuJoCo warns", ""});
   }
   const Fields fields = FieldsOf(state);
-  EngineStatus built = problem_.Build(state.calls, state.model, state.data, fields, false);
+  EngineStatus built = problem_.Build(state.calls, state.model, state.data, fields, kAsSap);
   if (!built) return built;
   // Most recorded steps are nearly right, and the certificate is that of the answer from any guess.
   std::copy_n(state.next_qvel, fields.nv, problem_.guess());
-  EngineStatus read = task_.Read(problem_.View(fields));
+  EngineStatus read = task_.Read(ViewOf(fields, problem_.problem()));
   if (!read) return read;
   SolverOptions options;
   options.relative_tolerance = kTolerance;
@@ -151,8 +145,8 @@ tl::expected<sap_mujoco_comparison, EngineError> Judge::Compare(
   for (int64_t i = 0; i < fields.nv; ++i) {
     fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
   }
-  EngineStatus moved = IsDiscrete(fields) ? AdvanceDiscretely(state.calls, state.model, state.data)
-                                          : RunGuarded(state, &MakeStep);
+  EngineStatus moved = RunGuarded(state, &StoreForceOfConstraints);
+  if (moved) moved = Integrate(state.calls, state.model, state.data, fields, false, nullptr);
   if (!moved) return tl::unexpected(moved.error());
   gaps_.clear();
   for (const IslandReport& island : solution_.islands) {

@@ -1,4 +1,4 @@
-// The problem of a state, in memory that is kept for the next one.
+// The problem of a state in memory that is kept for the next one.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,19 @@
 
 #include "client/mujoco/mujoco_calls.h"
 #include "client/mujoco/problem_writer.h"
-#include "solver/problem/contact_solution.h"
-#include "solver/problem/problem_fields.h"
 
 namespace sap::mujoco {
+
+inline constexpr sap_mujoco_material kModelMaterial = {
+    .sigma = 1e-3, .stiffness = nullptr, .relaxation_time = nullptr, .friction = nullptr};
+
+// Flags of the problem of a law.
+int32_t FlagsOf(const MujocoCalls& calls, const void* model, bool as_sap);
+
+// Writes J v_0 to its place in the problem of a state.
+EngineStatus WriteConstraintVelocities(const MujocoCalls& calls, const void* model,
+                                       const void* data, const Fields& fields,
+                                       const sap_mujoco_problem& problem);
 
 class ProblemBuffers {
  public:
@@ -21,32 +30,21 @@ class ProblemBuffers {
   // Writes the problem of MuJoCo's constraint solver, in v - v_0; needs no J v_0.
   void BuildChange(const Fields& fields, const Trees& trees, bool is_sparse);
 
-  double* guess() { return doubles_.data() + layout_.guess; }                // [nv]
-  const double* v_star() const { return doubles_.data() + layout_.v_star; }  // [nv]
-
   // Valid until the next problem is built.
-  ContactProblemView View(const Fields& fields);
-
-  // Writes the forces of a solution to the state of which the problem is.
-  void Store(const Fields& fields, const ContactSolution& solution);
+  const sap_mujoco_problem& problem() const { return problem_; }
+  double* guess() { return doubles_.data() + problem_.layout.guess; }                // [nv]
+  const double* v_star() const { return doubles_.data() + problem_.layout.v_star; }  // [nv]
 
  private:
   // Determines the layout of the problem, and makes room for it.
-  //   flags   as for sap_mujoco_measure
   void Measure(const Fields& fields, const Trees& trees, int32_t flags);
-  // Writes the problem that was measured; `sigma` as for sap_mujoco_build.
-  void Write(const Fields& fields, const Trees& trees, double sigma);
-  void ViewContacts(ContactProblemView::Contacts* contacts);
-  bool is_sap() const { return (flags_ & SAP_MUJOCO_LAW_SAP) != 0; }
+  void Write(const Fields& fields, const Trees& trees);
 
-  int32_t flags_ = 0;
   KeptCouplings couplings_;
-  bool has_slip_ = false;
-  sap_mujoco_layout layout_ = {};
+  sap_mujoco_problem problem_ = {};
   std::vector<double> doubles_;
   std::vector<uint32_t> unsigned_;
   std::vector<int32_t> integers_;
-  std::vector<double> zeros_;
 };
 
 }  // namespace sap::mujoco

@@ -40,6 +40,8 @@ typedef struct sap_mujoco_layout {
   int64_t contacts;       /* C */
   int64_t turning;        /* N contacts with an angular Jacobian */
   int64_t two_frictions;  /* after the build: 1 if friction along t1 and t2 differs somewhere */
+  int64_t has_stiffness;  /* after the build: 1 if normal forces are given by stiffness */
+  int64_t has_slip;       /* after the build: 1 if rows have slip parameters */
   int64_t doubles;        /* length of the buffers */
   int64_t unsigned_integers;
   int64_t integers;
@@ -59,8 +61,8 @@ typedef struct sap_mujoco_layout {
   int64_t rolling;        /* [C, 2] coefficients about t1 and t2 */
   int64_t target;         /* [C, 3] v_hat */
   int64_t target_angular; /* [N, 3] */
-  int64_t servos;         /* for sap_mujoco_store_forces */
-  int64_t velocities;     /* [nefc] J v_0, which the caller writes before the build */
+  int64_t servos;         /* for sap_mujoco_finish */
+  int64_t velocities;     /* [nefc] J v_0 */
   int64_t coupling;       /* blocks of coupled trees, to the end of the doubles */
   /* In the unsigned integers: [row_capacity] non-zeros of each row, then their columns. */
   int64_t parts; /* [C] number of trees of each contact in a model with flexes */
@@ -74,41 +76,91 @@ typedef struct sap_mujoco_layout {
 } sap_mujoco_layout;
 
 enum {
-  SAP_MUJOCO_LAW_SAP = 1, /* the law of SAP, otherwise MuJoCo's */
-  SAP_MUJOCO_SPARSE = 2,  /* the rows of efc_J are sparse */
-  SAP_MUJOCO_CHANGE = 4,  /* MuJoCo's law in the unknown v - v_0: J v_0 is not needed */
-  SAP_MUJOCO_ALWAYS = 8   /* solve also what MuJoCo is predicted to solve faster */
+  SAP_MUJOCO_LAW_SAP = 1,  /* the law of SAP, otherwise MuJoCo's */
+  SAP_MUJOCO_SPARSE = 2,   /* the rows of efc_J are sparse */
+  SAP_MUJOCO_CHANGE = 4,   /* MuJoCo's law in the unknown v - v_0: J v_0 is not needed */
+  SAP_MUJOCO_ALWAYS = 8,   /* solve also what MuJoCo is predicted to solve faster */
+  SAP_MUJOCO_RECORDED = 16 /* controls are recorded, and no callback computes them */
 };
+
+/* An array of a problem: a part of the buffer of its type. */
+typedef struct sap_mujoco_array {
+  int64_t number; /* of the array, in the order of solver/problem/problem_fields.h */
+  int64_t begin;
+  int64_t length;
+} sap_mujoco_array;
+
+/* A problem, in buffers of at least the lengths in the layout. */
+typedef struct sap_mujoco_problem {
+  int32_t flags; /* of the enumeration above */
+  sap_mujoco_layout layout;
+  double* doubles;
+  uint32_t* unsigned_integers;
+  int32_t* integers;
+  sap_mujoco_array* arrays; /* after the build: those that are not empty */
+  int64_t array_count;      /* before the build: room for so many */
+} sap_mujoco_problem;
+
+/* Parameters of all contacts, under the law of SAP; NULL: those of the model. */
+typedef struct sap_mujoco_material {
+  double sigma; /* slip parameter of friction loss; 0: MuJoCo's R and v_hat */
+  const double* stiffness;
+  const double* relaxation_time;
+  const double* friction;
+} sap_mujoco_material;
+
+/* A solution. */
+typedef struct sap_mujoco_solution {
+  const double*
+      values; /* velocity [nv], impulses of the rows, [C, 3] of contacts, [N, 3] angular */
+  const uint32_t* iterations; /* [islands] */
+  int64_t islands;
+} sap_mujoco_solution;
+
+/* Of sap_mujoco.h. Functions that have an outcome return SAP_OK, or another kind of error. */
+struct sap_mujoco;
+struct sap_mujoco_outcome;
+
+/* Stages of mj_step before its constraint solver. */
+enum {
+  SAP_MUJOCO_ALL_STAGES = 0,
+  SAP_MUJOCO_POSITIONS = 1,   /* all that depends on positions only */
+  SAP_MUJOCO_CONSTRAINTS = 2, /* constraints, after contacts were changed */
+  SAP_MUJOCO_FORCES = 3       /* after the velocities: controls and smooth forces */
+};
+
+/* A step is sap_mujoco_compute, sap_mujoco_measure, sap_mujoco_build, a solve, sap_mujoco_finish.
+ *
+ *   flags   SAP_MUJOCO_LAW_SAP, SAP_MUJOCO_RECORDED */
+SAP_MUJOCO_API int32_t sap_mujoco_compute(const struct sap_mujoco* solver, const void* model,
+                                          void* data, int32_t stage, int32_t flags,
+                                          struct sap_mujoco_outcome* outcome);
 
 /* Determines the layout of the problem of a state whose constraints and forces are computed.
  *
- *   flags   of the enumeration above */
-SAP_MUJOCO_API void sap_mujoco_measure(const sap_mujoco_field* fields, const void* model,
-                                       const void* data, int32_t flags, sap_mujoco_layout* layout);
+ *   problem   has the law in its flags */
+SAP_MUJOCO_API void sap_mujoco_measure(const struct sap_mujoco* solver, const void* model,
+                                       const void* data, sap_mujoco_problem* problem);
 
-/* Writes the problem to buffers of at least the lengths in the layout.
- *
- *   doubles    has the velocities [nefc] J v_0 in its place already
- *   sigma      slip parameter of friction loss; 0: MuJoCo's R and v_hat */
-SAP_MUJOCO_API void sap_mujoco_build(const sap_mujoco_field* fields, const void* model,
-                                     const void* data, int32_t flags, double sigma,
-                                     sap_mujoco_layout* layout, double* doubles,
-                                     uint32_t* unsigned_integers, int32_t* integers);
+/* Writes the problem to its buffers, and where its arrays are. */
+SAP_MUJOCO_API int32_t sap_mujoco_build(const struct sap_mujoco* solver, const void* model,
+                                        const void* data, const sap_mujoco_material* material,
+                                        sap_mujoco_problem* problem,
+                                        struct sap_mujoco_outcome* outcome);
 
-/* Writes the forces of a solution to efc_force, efc_state, actuator_force and qfrc_actuator.
- *
- *   solution   velocity [nv], impulses of the rows, [C, 3] of contacts, [N, 3] angular ones
- *
- * The other arguments are those of the build; the buffers are only read. */
-SAP_MUJOCO_API void sap_mujoco_store_forces(const sap_mujoco_field* fields, const void* model,
-                                            const void* data, int32_t flags,
-                                            const sap_mujoco_layout* layout, double* doubles,
-                                            int32_t* integers, const double* solution);
+/* Writes the forces of a solution to the state, computes what MuJoCo makes of them, and integrates.
+ * MuJoCo's timers count the step, with durations of 0. */
+SAP_MUJOCO_API int32_t sap_mujoco_finish(const struct sap_mujoco* solver, const void* model,
+                                         void* data, const sap_mujoco_problem* problem,
+                                         const sap_mujoco_solution* solution,
+                                         struct sap_mujoco_outcome* outcome);
 
-/* Writes efc_b and the arrays by islands from qacc and the forces of a state. */
-SAP_MUJOCO_API void sap_mujoco_store_island_arrays(const sap_mujoco_field* fields,
-                                                   const void* model, const void* data,
-                                                   int32_t flags);
+/* Integrates activations, velocities and positions of a state whose forces are stored.
+ *
+ *   velocity   [nv] of the solution; read under the law of SAP */
+SAP_MUJOCO_API int32_t sap_mujoco_integrate(const struct sap_mujoco* solver, const void* model,
+                                            void* data, int32_t flags, const double* velocity,
+                                            struct sap_mujoco_outcome* outcome);
 
 /* What sap_mujoco_solve_constraints returns in place of a number of islands. */
 enum {
@@ -209,8 +261,6 @@ typedef struct sap_mujoco_refusal {
   int64_t state;
   char message[256];
 } sap_mujoco_refusal;
-
-struct sap_mujoco; /* of sap_mujoco.h */
 
 /* Judges recorded steps under MuJoCo's law, on threads of which each has a state of `data`. The
  * bits of a judgment depend on its recorded step alone. Returns a kind of sap_error.

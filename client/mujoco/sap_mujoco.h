@@ -69,19 +69,6 @@ SAP_MUJOCO_API int32_t sap_mujoco_step(const sap_mujoco* solver, const void* mod
                                        const sap_mujoco_settings* settings,
                                        sap_mujoco_outcome* outcome);
 
-/* Stages of a step under the integrator `discrete`, for the Python package: client/mujoco/
- * discrete_stages.h. */
-SAP_MUJOCO_API int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model,
-                                                 void* data, sap_mujoco_outcome* outcome);
-SAP_MUJOCO_API int32_t sap_mujoco_compute_discrete_forces(const sap_mujoco* solver,
-                                                          const void* model, void* data,
-                                                          sap_mujoco_outcome* outcome);
-SAP_MUJOCO_API int32_t sap_mujoco_advance_discretely(const sap_mujoco* solver, const void* model,
-                                                     void* data, sap_mujoco_outcome* outcome);
-/* The slopes of fluid forces, which the law of SAP needs under the other integrators: fluid.h. */
-SAP_MUJOCO_API int32_t sap_mujoco_compute_fluid_slopes(const sap_mujoco* solver, const void* model,
-                                                       void* data, sap_mujoco_outcome* outcome);
-
 /* N environments over some steps. */
 typedef struct sap_mujoco_rollout_arrays {
   int64_t environments;     /* N */

@@ -1,10 +1,13 @@
-// The handle of the C interface: MuJoCo's functions, and the threads of rollouts.
+// The handle of the C interface: MuJoCo's functions, and the threads of rollouts; and how its
+// functions report errors.
 #pragma once
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "client/mujoco/mujoco_calls.h"
+#include "client/mujoco/sap_mujoco.h"
 #include "solver/engine/engine.h"
 
 namespace sap::mujoco {
@@ -24,6 +27,9 @@ class KeptEngine {
   std::mutex mutex_;
   std::shared_ptr<Engine> engine_;
 };
+
+// Writes an error to the outcome; returns its code.
+int32_t Refuse(EngineErrorCode code, const std::string& message, sap_mujoco_outcome* outcome);
 
 }  // namespace sap::mujoco
 

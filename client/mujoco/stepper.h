@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <string>
 #include <tl/expected.hpp>
-#include <vector>
 
 #include "client/mujoco/mujoco_calls.h"
 #include "client/mujoco/problem_buffers.h"
@@ -44,7 +43,6 @@ class Stepper {
 
  private:
   EngineStatus Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap);
-  void Store();
   EngineStatus EndTimer(const MujocoCalls& calls, int timer, double begin) const;
 
   Fields fields_ = {};  // of the state whose problem is built
@@ -52,8 +50,7 @@ class Stepper {
   SolveTask task_;
   Solver solver_{nullptr};
   ContactSolution solution_;
-  double solve_begin_ = 0.0;      // time of MuJoCo's clock
-  std::vector<double> position_;  // before the integration
+  double solve_begin_ = 0.0;  // time of MuJoCo's clock
 };
 
 // Step and Forward under any law, in memory that this thread keeps. Exceptions become errors.

@@ -2,8 +2,6 @@
 #include <string>
 
 #include "client/mujoco/constraint_stage.h"
-#include "client/mujoco/discrete_stages.h"
-#include "client/mujoco/fluid.h"
 #include "client/mujoco/rollout.h"
 #include "client/mujoco/sap_mujoco.h"
 #include "client/mujoco/sap_mujoco_handle.h"
@@ -29,13 +27,6 @@ StepSettings SettingsOf(const sap_mujoco_settings* given) {
   return settings;
 }
 
-int32_t Refuse(EngineErrorCode code, const std::string& message, sap_mujoco_outcome* outcome) {
-  *outcome = {};
-  outcome->code = static_cast<int32_t>(code);
-  std::snprintf(outcome->message, sizeof outcome->message, "%s", message.c_str());
-  return outcome->code;
-}
-
 int32_t RunOnce(decltype(&Step) function, const sap_mujoco* solver, const void* model, void* data,
                 const sap_mujoco_settings* given, sap_mujoco_outcome* outcome) {
   const auto run = function(solver->calls, model, data, SettingsOf(given));
@@ -45,16 +36,15 @@ int32_t RunOnce(decltype(&Step) function, const sap_mujoco* solver, const void* 
   return 0;
 }
 
-using DiscreteStage = EngineStatus (*)(const MujocoCalls& calls, const void* model, void* data);
+}  // namespace
 
-int32_t RunStage(DiscreteStage stage, const sap_mujoco* solver, const void* model, void* data,
-                 sap_mujoco_outcome* outcome) {
+int32_t Refuse(EngineErrorCode code, const std::string& message, sap_mujoco_outcome* outcome) {
   *outcome = {};
-  const EngineStatus run = CatchExceptions([&] { return stage(solver->calls, model, data); });
-  return run ? 0 : Refuse(run.error().code, run.error().message, outcome);
+  outcome->code = static_cast<int32_t>(code);
+  std::snprintf(outcome->message, sizeof outcome->message, "%s", message.c_str());
+  return outcome->code;
 }
 
-}  // namespace
 }  // namespace sap::mujoco
 
 int32_t sap_mujoco_open(const char* library, const sap_mujoco_field* fields, sap_mujoco** solver,
@@ -78,26 +68,6 @@ int32_t sap_mujoco_forward(const sap_mujoco* solver, const void* model, void* da
 int32_t sap_mujoco_step(const sap_mujoco* solver, const void* model, void* data,
                         const sap_mujoco_settings* settings, sap_mujoco_outcome* outcome) {
   return sap::mujoco::RunOnce(&sap::mujoco::Step, solver, model, data, settings, outcome);
-}
-
-int32_t sap_mujoco_rebuild_metric(const sap_mujoco* solver, const void* model, void* data,
-                                  sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunStage(&sap::mujoco::RebuildMetric, solver, model, data, outcome);
-}
-
-int32_t sap_mujoco_compute_fluid_slopes(const sap_mujoco* solver, const void* model, void* data,
-                                        sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunStage(&sap::mujoco::ComputeFluidSlopes, solver, model, data, outcome);
-}
-
-int32_t sap_mujoco_compute_discrete_forces(const sap_mujoco* solver, const void* model, void* data,
-                                           sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunStage(&sap::mujoco::ComputeDiscreteForces, solver, model, data, outcome);
-}
-
-int32_t sap_mujoco_advance_discretely(const sap_mujoco* solver, const void* model, void* data,
-                                      sap_mujoco_outcome* outcome) {
-  return sap::mujoco::RunStage(&sap::mujoco::AdvanceDiscretely, solver, model, data, outcome);
 }
 
 int32_t sap_mujoco_rollout(const sap_mujoco* solver, const sap_mujoco_rollout_arrays* arrays,

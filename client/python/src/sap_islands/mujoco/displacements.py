@@ -23,7 +23,7 @@ import numpy as np
 from sap_islands.arrays import FloatArray
 from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.stepping import compute_forces, compute_positions, make_constraints
+from sap_islands.mujoco.native_calls import Stage, compute
 from sap_islands.problem import ConstraintRows, Contacts, Problem, Trees
 
 _REACH = 1e3  # change of point and frame [m, -] that a contact may have, over the displacement
@@ -107,7 +107,7 @@ class Nominal:
 
     def at_positions(self, data: mujoco.MjData, dof: int, displacement: float) -> Side:
         """The problem after `data.qpos` was displaced along a dof."""
-        compute_positions(self.model, data, self.law == "sap")
+        self._compute(data, Stage.POSITIONS)
         complete = self._hold_contacts(data, dof, displacement)
         mujoco.mj_fwdVelocity(self.model, data)
         return self._side(data, complete)
@@ -117,8 +117,11 @@ class Nominal:
         mujoco.mj_fwdVelocity(self.model, data)
         return self._side(data, complete=True)
 
+    def _compute(self, data: mujoco.MjData, stage: Stage) -> None:
+        compute(self.model, data, self.law != "mujoco", stage)
+
     def _side(self, data: mujoco.MjData, complete: bool) -> Side:
-        compute_forces(self.model, data)
+        self._compute(data, Stage.FORCES)
         built = assemble_problem(self.model, data, self.law, self.material)
         objects = _objects_of_rows(data, built)
         if np.array_equal(objects, self._objects):
@@ -146,7 +149,7 @@ class Nominal:
             if j < 0:
                 contact.dist += displacement * self._J_n[i, dof]
             mujoco.mj_addContact(self.model, data, contact)
-        make_constraints(self.model, data)
+        self._compute(data, Stage.CONSTRAINTS)
         return bool((found >= 0).all())
 
     def _find(self, geoms: Any, places: FloatArray) -> Any:

@@ -27,7 +27,8 @@ from sap_islands.mujoco.displacements import (
     problem_and_tangents,
 )
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.stepping import build_problem, move
+from sap_islands.mujoco.native_calls import integrate
+from sap_islands.mujoco.stepping import build_problem
 from sap_islands.mujoco.unsupported_features import refuse_flexes
 from sap_islands.options import Options
 from sap_islands.problem import Problem, RegularizationRule
@@ -219,7 +220,7 @@ class _Displaced:
         if law == "mujoco":
             mujoco.mj_mulM(model, work, work.qfrc_constraint, work.qacc)
             work.qfrc_constraint -= work.qfrc_smooth
-        move(model, work, law, velocity)
+        integrate(model, work, law != "mujoco", velocity)
         return work.qvel.copy(), work.act.copy()
 
     def integrate_nominal(self) -> tuple[FloatArray, FloatArray, FloatArray]:

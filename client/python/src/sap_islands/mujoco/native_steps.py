@@ -10,7 +10,6 @@ import functools
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import mujoco
@@ -24,7 +23,7 @@ from sap_islands.binaries import find_c_library
 from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
 from sap_islands.mujoco.assembly import Law
 from sap_islands.mujoco.callbacks import call_native, has_callbacks
-from sap_islands.mujoco.native_calls import load_native_calls
+from sap_islands.mujoco.native_calls import load_native_calls, new_outcome, raise_error
 from sap_islands.mujoco.unsupported_features import (
     refuse_data_of_another,
     refuse_unsupported,
@@ -65,7 +64,6 @@ class NativeSteps(NamedTuple):
     solver: int
     step: Any
     rollout: Any
-    stages: dict[str, Any]
 
 
 def advance(
@@ -98,9 +96,9 @@ def advance(
     settings = _settings(law, options, on_unsolved)
     check_model(model, law)
     refuse_data_of_another(model, data)
-    functions, outcome = load_native_steps(), _outcome()
+    functions, outcome = load_native_steps(), new_outcome()
     arguments = functions.solver, model._address, data._address, settings, outcome
-    _raise(call_native(functions.step, *arguments), outcome)
+    raise_error(call_native(functions.step, *arguments), outcome)
     if outcome.unsolved:
         _report(outcome, on_unsolved)
     return Advanced(outcome.islands, outcome.unsolved, outcome.iterations)
@@ -112,42 +110,6 @@ def check_model(model: mujoco.MjModel, law: StepLaw) -> None:
         return
     refuse_unsupported(model)
     warn_of_differences(model)
-
-
-def rebuild_metric(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """The metric of `discrete` again after the constraints were made again.
-
-    Raises:
-        SapError: MuJoCo failed, as in the other stages.
-    """
-    _run_stage("rebuild_metric", model, data)
-
-
-def compute_discrete_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Controls, forces and constraints for the metric of `discrete`, after the velocities."""
-    _run_stage("compute_discrete_forces", model, data)
-
-
-def compute_fluid_slopes(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Slopes of the forces of a fluid, after the velocities: `data.qDeriv` has nothing else.
-
-    Raises:
-        SapError: MuJoCo failed, as in the other stages.
-    """
-    _run_stage("compute_fluid_slopes", model, data)
-
-
-def advance_discretely(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Integrates a state by `qacc` as `discrete` does."""
-    _run_stage("advance_discretely", model, data)
-
-
-def _run_stage(name: str, model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """A stage of the integrator `discrete`: `client/mujoco/discrete_stages.h`."""
-    functions, outcome = load_native_steps(), _outcome()
-    stage = functions.stages[name]
-    arguments = functions.solver, model._address, data._address, outcome
-    _raise(call_native(stage, *arguments), outcome)
 
 
 class Trajectories(NamedTuple):
@@ -279,7 +241,7 @@ class _Rollout:
         size = ctypes.sizeof(struct_type("sap_mujoco_outcome"))
         arrays.outcomes = ctypes.addressof(self.outcomes) + part.start * size
         arrays.state_kind, arrays.threads = _STATE, threads
-        functions, outcome = load_native_steps(), _outcome()
+        functions, outcome = load_native_steps(), new_outcome()
         code = call_native(functions.rollout, functions.solver, arrays, settings, outcome)
         return code, outcome
 
@@ -297,7 +259,7 @@ class _Rollout:
         found = next((each for each in outcomes if each[0] not in (0, _CANCELLED)), None)
         if found is not None:
             return found
-        total = _outcome()
+        total = new_outcome()
         for _, outcome in outcomes:
             total.islands += outcome.islands
             total.unsolved += outcome.unsolved
@@ -370,15 +332,6 @@ def _settings(law: StepLaw, options: Options | None, on_unsolved: OnUnsolved) ->
     )
 
 
-def _outcome() -> Any:
-    return struct_type("sap_mujoco_outcome")()
-
-
-def _raise(code: int, outcome: Any) -> None:
-    if code:
-        raise error_of_code(code, outcome.message.decode(errors="replace"))
-
-
 def _error_of(code: int, outcome: Any, where: str) -> SapError:
     """The error of a rollout, with the environment that it is of."""
     message = f"{where}: {outcome.message.decode(errors='replace')}"
@@ -397,32 +350,16 @@ def _report(outcome: Any, on_unsolved: OnUnsolved) -> None:
 
 @functools.cache
 def load_native_steps() -> NativeSteps:
-    """Finds MuJoCo's functions in the library of the `mujoco` package."""
+    """The functions, with the types of their arguments."""
     library = load(find_c_library())
-    fields = load_native_calls().fields.address
-    (path,) = Path(mujoco.__file__).parent.glob("libmujoco.so*")
     settings = ctypes.POINTER(struct_type("sap_mujoco_settings"))
     outcome = ctypes.POINTER(struct_type("sap_mujoco_outcome"))
-    library.sap_mujoco_open.argtypes = (ctypes.c_char_p, _POINTER, _POINTER, outcome)
     library.sap_mujoco_step.argtypes = (*(_POINTER,) * 3, settings, outcome)
-    stages = {}
-    for name in (
-        "rebuild_metric",
-        "compute_discrete_forces",
-        "compute_fluid_slopes",
-        "advance_discretely",
-    ):
-        stages[name] = getattr(library, f"sap_mujoco_{name}")
-        stages[name].argtypes = (*(_POINTER,) * 3, outcome)
     library.sap_mujoco_rollout.argtypes = (
         _POINTER,
         ctypes.POINTER(struct_type("sap_mujoco_rollout_arrays")),
         settings,
         outcome,
     )
-    solver, opened = _POINTER(), _outcome()
-    _raise(
-        library.sap_mujoco_open(str(path).encode(), fields, ctypes.byref(solver), opened), opened
-    )
-    assert solver.value is not None
-    return NativeSteps(solver.value, library.sap_mujoco_step, library.sap_mujoco_rollout, stages)
+    solver = load_native_calls().solver
+    return NativeSteps(solver, library.sap_mujoco_step, library.sap_mujoco_rollout)

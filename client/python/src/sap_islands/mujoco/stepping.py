@@ -7,24 +7,15 @@ from typing import get_args
 import mujoco
 import numpy as np
 
-from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, Law, assemble_problem
 from sap_islands.mujoco.impulse_guess import ImpulseGuess
 from sap_islands.mujoco.material import Material
-from sap_islands.mujoco.native_steps import (
-    advance_discretely,
-    compute_discrete_forces,
-    compute_fluid_slopes,
-    rebuild_metric,
-)
-from sap_islands.mujoco.results import store_forces
+from sap_islands.mujoco.native_calls import compute, finish
 from sap_islands.mujoco.unsupported_features import (
-    is_discrete,
     refuse_data_of_another,
     refuse_unsupported,
-    uses_implicit_integrator,
     warn_of_differences,
 )
 from sap_islands.options import Options, with_coulomb
@@ -36,18 +27,7 @@ _LAWS = get_args(Law)
 
 DEFAULT_MATERIAL = Material()
 _CONVERGED = Options(relative_tolerance=1e-10)
-_TIMERS = [
-    int(timer)
-    for timer in (
-        mujoco.mjtTimer.mjTIMER_STEP,
-        mujoco.mjtTimer.mjTIMER_FORWARD,
-        mujoco.mjtTimer.mjTIMER_CONSTRAINT,
-    )
-]
-_IN_GAP = 1  # `exclude` of a contact beyond its margin
 _FIRST_MARGIN_WITHOUT_GAP = 4_000_000  # before, forces begin at the distance margin - gap
-_FLAGS, _ENABLE = mujoco.mjtDisableBit, mujoco.mjtEnableBit
-_DIAGEXACT = int(getattr(_ENABLE, "mjENBL_DIAGEXACT", 0))  # MuJoCo 4
 
 
 def build_problem(
@@ -77,7 +57,7 @@ def build_problem(
     refuse_unsupported(model)
     refuse_data_of_another(model, data)
     warn_of_differences(model)
-    _forward(model, data, with_gap=law != "mujoco")
+    compute(model, data, as_sap=law != "mujoco")
     return assemble_problem(model, data, law, material)
 
 
@@ -152,46 +132,25 @@ def apply(
         data: The state from which `built` was built, unchanged since; changed.
         built: The problem.
         solution: Its solution, with the velocity and all impulses.
+
+    Raises:
+        InvalidArgument: The solution is not one of this problem, or lacks impulses.
+        SapError: MuJoCo failed.
     """
-    dt, velocity = model.opt.timestep, solution.velocity
-    data.qacc[:] = (velocity - data.qvel) / dt
-    store_forces(model, data, built, solution)
-    if hasattr(data, "flg_rnepost"):  # cfrc_ext and what depends on it are those of the last step
-        data.flg_rnepost = 0
-    mujoco.mj_sensorAcc(model, data)
-    mujoco.mj_checkAcc(model, data)
-    move(model, data, built.law, velocity)
-    data.timer.number[_TIMERS] += 1  # their durations are not measured
-
-
-def move(model: mujoco.MjModel, data: mujoco.MjData, law: Law, velocity: FloatArray) -> None:
-    """Integrates activations, velocities and positions of a state whose forces are stored.
-
-    Args:
-        model: The model.
-        data: The state; changed.
-        law: Law of the problem that was solved.
-        velocity: [nv] its solution; under law="mujoco" only `qacc` and the forces count, under the
-            integrator `discrete` only `qacc`.
-    """
-    dt = model.opt.timestep
-    if is_discrete(model):
-        advance_discretely(model, data)
-        return
-    if law == "mujoco":
-        if uses_implicit_integrator(model):
-            mujoco.mj_implicit(model, data)
-        else:
-            mujoco.mj_Euler(model, data)
-        return
-    # mj_Euler advances activations and time, too, but adds its own implicit damping to the motion.
-    position = data.qpos.copy()
-    mujoco.mj_Euler(model, data)
-    if model.opt.enableflags & int(_ENABLE.mjENBL_SLEEP):
-        is_awake = data.tree_asleep[model.dof_treeid] < 0
-        velocity = np.where(is_awake, velocity, data.qvel)
-    data.qpos[:], data.qvel[:] = position, velocity
-    mujoco.mj_integratePos(model, data.qpos, data.qvel, dt)
+    values = np.concatenate(
+        (
+            solution.velocity,
+            solution.row_impulse,
+            solution.impulse.ravel(),
+            solution.angular_impulse.ravel(),
+        )
+    )
+    layout = built.buffers.layout
+    numbers = model.nv + layout.rows + 3 * (layout.contacts + layout.turning)
+    if len(values) != numbers:
+        message = f"the solution has {len(values)} velocities and impulses; {numbers} are needed"
+        raise InvalidArgument(message, "solution")
+    finish(model, data, built.buffers, values, solution.islands.iterations)
 
 
 def let_mujoco_reset_unstable(model: mujoco.MjModel, data: mujoco.MjData) -> bool:
@@ -225,68 +184,3 @@ def find_contacts_within(model: mujoco.MjModel, distance: float) -> None:
     if mujoco.mj_version() < _FIRST_MARGIN_WITHOUT_GAP:
         model.geom_margin += distance
         model.pair_margin += distance
-
-
-def _forward(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None:
-    """Runs the stages of mj_step that precede its constraint solver.
-
-    Args:
-        model: The model.
-        data: The state.
-        with_gap: Whether contacts in the gap, beyond their margin, have constraints.
-    """
-    has_energy = model.opt.enableflags & int(_ENABLE.mjENBL_ENERGY)
-    mujoco.mj_checkPos(model, data)
-    mujoco.mj_checkVel(model, data)
-    compute_positions(model, data, with_gap)
-    mujoco.mj_sensorPos(model, data)
-    if has_energy:
-        mujoco.mj_energyPos(model, data)
-    else:
-        data.energy[:] = 0.0
-    mujoco.mj_fwdVelocity(model, data)
-    mujoco.mj_sensorVel(model, data)
-    if has_energy:
-        mujoco.mj_energyVel(model, data)
-    compute_forces(model, data)
-
-
-def compute_positions(model: mujoco.MjModel, data: mujoco.MjData, with_gap: bool) -> None:
-    """Quantities that depend on positions only: kinematics, M, contacts, constraints.
-
-    For `with_gap` see `_forward`.
-    """
-    mujoco.mj_fwdPosition(model, data)
-    if not (with_gap and data.ncon):
-        return
-    exclude = data.contact.exclude
-    if np.count_nonzero(exclude):  # faster than a comparison
-        in_gap = exclude == _IN_GAP
-        if in_gap.any():
-            exclude[in_gap] = 0
-            make_constraints(model, data)
-
-
-def make_constraints(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Makes the constraints again after `data.contact` was changed."""
-    mujoco.mj_makeConstraint(model, data)
-    mujoco.mj_island(model, data)
-    if model.opt.enableflags & _DIAGEXACT:
-        mujoco.mj_projectConstraint(model, data)  # R from J M^-1 J', not from its estimate
-    mujoco.mj_transmission(model, data)  # adhesion reads the rows of contacts
-    if is_discrete(model):
-        rebuild_metric(model, data)
-
-
-def compute_forces(model: mujoco.MjModel, data: mujoco.MjData) -> None:
-    """Controls and smooth forces of a state whose velocities are computed."""
-    if is_discrete(model):
-        compute_discrete_forces(model, data)
-        return
-    control = mujoco.get_mjcb_control()
-    if control is not None and not model.opt.disableflags & int(_FLAGS.mjDSBL_ACTUATION):
-        control(model, data)
-    mujoco.mj_fwdActuation(model, data)
-    mujoco.mj_fwdAcceleration(model, data)
-    if model.opt.density > 0 or model.opt.viscosity > 0:
-        compute_fluid_slopes(model, data)  # which the law of SAP reads

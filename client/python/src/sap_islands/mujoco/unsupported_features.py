@@ -82,13 +82,3 @@ def warn_of_differences(model: mujoco.MjModel) -> None:
         if difference not in warned:
             warned.add(difference)
             warnings.warn(f"the model selects {difference}", DifferenceWarning, stacklevel=4)
-
-
-def uses_implicit_integrator(model: mujoco.MjModel) -> bool:
-    """Whether the model selects the integrator implicit or implicitfast."""
-    return model.opt.integrator in _IMPLICIT
-
-
-def is_discrete(model: mujoco.MjModel) -> bool:
-    """Whether the model selects the integrator `discrete`, which has a metric of its own."""
-    return bool(model.opt.integrator == _DISCRETE)

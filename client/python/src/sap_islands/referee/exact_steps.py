@@ -14,11 +14,11 @@ import mujoco
 import numpy as np
 
 from sap_islands.arrays import FloatArray
-from sap_islands.errors import InvalidArgument
+from sap_islands.errors import Internal, InvalidArgument
 from sap_islands.mujoco.assembly import BuiltProblem, assemble_problem
-from sap_islands.mujoco.native_steps import compute_discrete_forces
-from sap_islands.mujoco.stepping import DEFAULT_MATERIAL, make_constraints, move
-from sap_islands.mujoco.unsupported_features import is_discrete, refuse_unsupported
+from sap_islands.mujoco.native_calls import Stage, compute, integrate
+from sap_islands.mujoco.stepping import DEFAULT_MATERIAL
+from sap_islands.mujoco.unsupported_features import refuse_unsupported
 from sap_islands.referee.contacts import make_contacts, merge_contacts, put_contacts
 from sap_islands.referee.runs import State
 
@@ -101,8 +101,8 @@ class ExactSteps:
         """
         try:
             self._compute(data, state, contacts, edit)
-        except mujoco.FatalError as error:
-            reason = " ".join(str(error).split())  # its lines as one
+        except (mujoco.FatalError, Internal) as error:
+            reason = " ".join(str(error).split()).removeprefix("MuJoCo: ")  # its lines as one
             raise self._refusal(state, f"MuJoCo fails: {reason}") from None
         if data.warning.number.any():
             kind = mujoco.mjtWarning(int(np.flatnonzero(data.warning.number)[0])).name
@@ -128,17 +128,13 @@ class ExactSteps:
             recorded = make_contacts(state.contacts)
             merged = contacts == "merged"
             put_contacts(model, data, merge_contacts(model, data, recorded) if merged else recorded)
-            make_constraints(model, data)
+            compute(model, data, False, Stage.CONSTRAINTS)
         if edit is not None and data.ncon:
             edit(data)
             data.contact.efc_address[:] = -1  # MuJoCo leaves that of a contact without rows
-            make_constraints(model, data)
+            compute(model, data, False, Stage.CONSTRAINTS)
         mujoco.mj_fwdVelocity(model, data)
-        if is_discrete(model):
-            compute_discrete_forces(model, data)
-        else:
-            mujoco.mj_fwdActuation(model, data)
-            mujoco.mj_fwdAcceleration(model, data)
+        compute(model, data, False, Stage.FORCES, controls=False)
 
     def after_resets(self) -> list[tuple[str, FloatArray]]:
         """Velocities that a reset leads to: of qpos0 and keyframes, and MuJoCo's steps from them.
@@ -163,6 +159,6 @@ class ExactSteps:
         data.qacc[:] = (velocity - data.qvel) / model.opt.timestep
         mujoco.mj_mulM(model, data, data.qfrc_constraint, data.qacc)
         data.qfrc_constraint -= data.qfrc_smooth
-        move(model, data, "mujoco", velocity)
+        integrate(model, data, False, velocity)
         velocity_after: FloatArray = data.qvel.copy()
         return velocity_after

@@ -11,7 +11,7 @@ from sap_islands.arrays import FloatArray, IntArray
 from sap_islands.client import Client
 from sap_islands.mujoco import Material, build_problem
 from sap_islands.mujoco.assembly import BuiltProblem
-from sap_islands.mujoco.stepping import move
+from sap_islands.mujoco.native_calls import integrate
 from sap_islands.problem import Problem, Trees
 from sap_islands.session import Session
 from sap_islands.soft_scenes import SoftBody, SoftScene
@@ -146,7 +146,7 @@ class SoftSimulation(Simulation):
         """Moves everything with the velocities at the end of the step."""
         rigid, deformable = velocity[: self.model.nv], velocity[self.model.nv :].reshape(-1, 3)
         self.data.qacc[:] = (rigid - self.data.qvel) / self.model.opt.timestep
-        move(self.model, self.data, "sap", rigid)
+        integrate(self.model, self.data, True, rigid)
         ends = np.cumsum([len(body.x) for body in self.bodies])
         for body, v in zip(self.bodies, np.split(deformable, ends[:-1]), strict=True):
             body.v = v
