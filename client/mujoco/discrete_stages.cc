@@ -12,35 +12,8 @@ namespace sap::mujoco {
 namespace {
 
 constexpr int kWithoutSensors = 1;
+constexpr int kWithContacts = 1;
 constexpr double kAnyAnswer = 1e30;  // as a relative tolerance
-
-// Arguments of a stage.
-struct Context {
-  const MujocoCalls& calls;
-  const void* model;
-  const void* copy;
-  void* data;
-};
-
-void Forward(void* context) {
-  const auto& c = *static_cast<Context*>(context);
-  c.calls.forward_skip(c.copy, c.data, mjSTAGE_VEL, kWithoutSensors);
-  if (c.copy != c.model) c.calls.acceleration(c.model, c.data);  // to the tolerance of the model
-}
-
-// A product of the metric, by MuJoCo.
-struct Product {
-  const MujocoCalls& calls;
-  const void* model;
-  void* data;
-  const double* x;
-  double* product;
-};
-
-void Multiply(void* context) {
-  const auto& c = *static_cast<Product*>(context);
-  c.calls.multiply_metric(c.model, c.data, c.product, c.x, 1);
-}
 
 // Whether MuJoCo's metric is that of its arrays, by a product with both.
 EngineStatus CheckMetric(const MujocoCalls& calls, const void* model, void* data) {
@@ -52,8 +25,9 @@ EngineStatus CheckMetric(const MujocoCalls& calls, const void* model, void* data
   std::vector<double> known(nv);
   std::vector<double> whole(nv);
   MultiplyMetric(fields, x.data(), known.data());
-  Product product = {calls, model, data, x.data(), whole.data()};
-  if (EngineStatus run = calls.Run(&Multiply, &product); !run) return run;
+  EngineStatus run =
+      calls.Run([&] { calls.multiply_metric(model, data, whole.data(), x.data(), kWithContacts); });
+  if (!run) return run;
   double largest = 0.0;
   double difference = 0.0;
   for (size_t i = 0; i < nv; ++i) {
@@ -65,11 +39,6 @@ EngineStatus CheckMetric(const MujocoCalls& calls, const void* model, void* data
                      "has a flex of which the integrator discrete does not list all terms");
 }
 
-void Advance(void* context) {
-  const auto& c = *static_cast<Context*>(context);
-  c.calls.euler(c.copy, c.data);
-}
-
 }  // namespace
 
 EngineStatus ComputeDiscreteForces(const MujocoCalls& calls, const void* model, void* data) {
@@ -78,8 +47,11 @@ EngineStatus ComputeDiscreteForces(const MujocoCalls& calls, const void* model, 
   copy.Set(row::tolerance, kAnyAnswer);
   copy.Set(row::solver, mjSOL_CG);  // Newton's method factors before its first iteration
   copy.Disable(mjDSBL_WARMSTART);
-  Context context = {calls, model, calls.HasCallbacksOfActuation() ? model : copy.get(), data};
-  EngineStatus run = calls.Run(&Forward, &context);
+  const void* solved = calls.HasCallbacksOfActuation() ? model : copy.get();
+  EngineStatus run = calls.Run([&] {
+    calls.forward_skip(solved, data, mjSTAGE_VEL, kWithoutSensors);
+    if (solved != model) calls.acceleration(model, data);  // to the tolerance of the model
+  });
   const bool has_flexes = ReadInteger(calls.fields[row::nflex], model, data) > 0;
   return run && has_flexes ? CheckMetric(calls, model, data) : run;
 }
@@ -88,8 +60,7 @@ EngineStatus AdvanceDiscretely(const MujocoCalls& calls, const void* model, void
   ModelCopy copy(calls.fields, model);
   copy.Set(row::integrator, mjINT_EULER);
   copy.Disable(mjDSBL_EULERDAMP);
-  Context context = {calls, model, copy.get(), data};
-  return calls.Run(&Advance, &context);
+  return calls.Run([&] { calls.euler(copy.get(), data); });
 }
 
 }  // namespace sap::mujoco

@@ -5,21 +5,6 @@
 #include "client/mujoco/model_copy.h"
 
 namespace sap::mujoco {
-namespace {
-
-// Arguments of the stage. No object to destroy, since MuJoCo's errors leave by longjmp.
-struct SlopesContext {
-  const MujocoCalls& calls;
-  const void* model;
-  void* data;
-};
-
-void AddSlopes(void* context) {
-  const auto& c = *static_cast<SlopesContext*>(context);
-  c.calls.passive_slopes(c.model, c.data);
-}
-
-}  // namespace
 
 bool HasFluid(const Fields& fields) {
   constexpr int kNone = mjDSBL_SPRING | mjDSBL_DAMPER;
@@ -37,8 +22,7 @@ EngineStatus ComputeFluidSlopes(const MujocoCalls& calls, const void* model, voi
   ModelCopy copy(calls.fields, model);
   copy.Enable(mjDSBL_SPRING);   // without either, MuJoCo takes no fluid
   copy.Disable(mjDSBL_DAMPER);  // dampers of joints and tendons, and of edges, are none of it
-  SlopesContext context = {calls, copy.get(), data};
-  return calls.Run(&AddSlopes, &context);
+  return calls.Run([&] { calls.passive_slopes(copy.get(), data); });
 }
 
 }  // namespace sap::mujoco

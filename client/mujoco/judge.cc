@@ -10,8 +10,6 @@
 
 namespace sap::mujoco {
 
-// Arguments of guarded MuJoCo calls. Trivially destructible, since MuJoCo's errors leave by
-// longjmp.
 struct JudgedState {
   const MujocoCalls& calls;
   const void* model;
@@ -32,16 +30,14 @@ bool HasWarnings(const Fields& fields) {
   return std::ranges::any_of(fields.warning, [](int32_t value) { return value != 0; });
 }
 
-void PlaceState(void* context) {
-  const auto& c = *static_cast<const JudgedState*>(context);
+void PlaceState(const JudgedState& c) {
   std::ranges::fill(FieldsOf(c).warning, 0);
   c.calls.set_state(c.model, c.data, c.numbers, c.kind);
   c.calls.position(c.model, c.data);
 }
 
 // After PlaceState, and a step from there.
-void PlaceContacts(void* context) {
-  const auto& c = *static_cast<const JudgedState*>(context);
+void PlaceContacts(const JudgedState& c) {
   c.calls.set_state(c.model, c.data, c.numbers, c.kind);
   const sap_mujoco_field& count = c.calls.fields[row::ncon];
   std::memset(static_cast<std::byte*>(c.data) + count.offset, 0, static_cast<size_t>(count.size));
@@ -53,21 +49,11 @@ void PlaceContacts(void* context) {
   c.calls.RemakeConstraints(c.model, c.data);
 }
 
-void ComputeVelocities(void* context) {
-  const auto& c = *static_cast<const JudgedState*>(context);
-  c.calls.velocity(c.model, c.data);
-}
-
 // Writes the forces of constraints of an acceleration.
-void StoreForceOfConstraints(void* context) {
-  const auto& c = *static_cast<const JudgedState*>(context);
+void StoreForceOfConstraints(const JudgedState& c) {
   const Fields fields = FieldsOf(c);
   c.calls.multiply_mass(c.model, c.data, fields.qfrc_constraint, fields.qacc);
   for (int64_t i = 0; i < fields.nv; ++i) fields.qfrc_constraint[i] -= fields.qfrc_smooth[i];
-}
-
-EngineStatus RunGuarded(JudgedState state, void (*stages)(void* context)) {
-  return state.calls.Run(stages, &state);
 }
 
 }  // namespace
@@ -83,7 +69,7 @@ tl::expected<sap_mujoco_judgment, EngineError> Judge::Run(const MujocoCalls& cal
                     .numbers = recording.state + k * recording.state_size,
                     .kind = recording.state_kind,
                     .next_qvel = recording.next_qvel + k * fields.nv};
-  EngineStatus placed = RunGuarded(state, &PlaceState);
+  EngineStatus placed = calls.Run([&] { PlaceState(state); });
   if (!placed) return tl::unexpected(placed.error());
   const auto found = Compare(state, recording);
   if (!found) return tl::unexpected(found.error());
@@ -98,7 +84,7 @@ tl::expected<sap_mujoco_judgment, EngineError> Judge::Run(const MujocoCalls& cal
                      contacts + recording.first_contact[k + 1] * fields.contact_bytes},
                     recording.touching);
     state.contacts = contacts_.merged();
-    placed = RunGuarded(state, &PlaceContacts);
+    placed = calls.Run([&] { PlaceContacts(state); });
     if (!placed) return tl::unexpected(placed.error());
     judged = Compare(state, recording);
     if (!judged) return tl::unexpected(judged.error());
@@ -117,7 +103,7 @@ tl::expected<sap_mujoco_judgment, EngineError> Judge::Run(const MujocoCalls& cal
 EngineStatus Judge::Solve(const JudgedState& state) {
   constexpr bool kAsSap = false;
   constexpr bool kCallsControl = false;  // controls are recorded
-  EngineStatus computed = RunGuarded(state, &ComputeVelocities);
+  EngineStatus computed = state.calls.Run([&] { state.calls.velocity(state.model, state.data); });
   if (computed) {
     computed = ComputeForces(state.calls, state.model, state.data, kAsSap, kCallsControl);
   }
@@ -145,7 +131,7 @@ tl::expected<sap_mujoco_comparison, EngineError> Judge::Compare(
   for (int64_t i = 0; i < fields.nv; ++i) {
     fields.qacc[i] = (solution_.velocity[i] - fields.qvel[i]) / fields.timestep;
   }
-  EngineStatus moved = RunGuarded(state, &StoreForceOfConstraints);
+  EngineStatus moved = state.calls.Run([&] { StoreForceOfConstraints(state); });
   if (moved) moved = Integrate(state.calls, state.model, state.data, fields, false, nullptr);
   if (!moved) return tl::unexpected(moved.error());
   gaps_.clear();

@@ -158,25 +158,19 @@ void MujocoCalls::RemakeConstraints(const void* model, void* data) const {
 }
 
 tl::expected<double, EngineError> MujocoCalls::Now() const {
-  struct Reading {
-    double (*clock)();
-    double time;
-  } reading = {*time_callback, 0.0};
-  if (reading.clock == nullptr) return 0.0;
-  const auto read = [](void* context) {
-    auto& r = *static_cast<Reading*>(context);
-    r.time = r.clock();
-  };
-  if (EngineStatus run = Run(read, &reading); !run) return tl::unexpected(run.error());
-  return reading.time;
+  double (*const clock)() = *time_callback;
+  if (clock == nullptr) return 0.0;
+  double time = 0.0;
+  if (EngineStatus run = Run([&] { time = clock(); }); !run) return tl::unexpected(run.error());
+  return time;
 }
 
-EngineStatus MujocoCalls::Run(void (*body)(void* context), void* context) const {
+EngineStatus MujocoCalls::RunGuarded(void (*run)(const void* body), const void* body) {
   Landing here;
   Landing* const outer = landing;
   landing = &here;
   const bool is_done = setjmp(here.place) == 0;
-  if (is_done) body(context);
+  if (is_done) run(body);
   landing = outer;
   if (is_done) return {};
   return tl::unexpected(

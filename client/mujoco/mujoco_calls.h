@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <tl/expected.hpp>
+#include <type_traits>
 
 #include "client/mujoco/python_calls.h"
 #include "solver/engine/engine_error.h"
@@ -81,9 +82,16 @@ struct MujocoCalls {
   // Time of the program's clock for MuJoCo's timers; 0: it has none.
   tl::expected<double, EngineError> Now() const;
 
-  // Runs body(context), which calls these functions. MuJoCo's errors, which do not return to their
-  // caller, end it: it must have no object to destroy.
-  EngineStatus Run(void (*body)(void* context), void* context) const;
+  // Runs body(), which calls these functions. MuJoCo's errors, which leave by longjmp, end it: it
+  // must have no object to destroy.
+  template <typename Body>
+  EngineStatus Run(const Body& body) const {
+    static_assert(std::is_trivially_destructible_v<Body>);
+    return RunGuarded([](const void* given) { (*static_cast<const Body*>(given))(); }, &body);
+  }
+
+ private:
+  static EngineStatus RunGuarded(void (*run)(const void* body), const void* body);
 };
 
 }  // namespace sap::mujoco

@@ -1,23 +1,6 @@
 #include "client/mujoco/problem_buffers.h"
 
 namespace sap::mujoco {
-namespace {
-
-// Arguments of MuJoCo's product. Trivially destructible, since MuJoCo's errors leave by longjmp.
-struct ProductContext {
-  const MujocoCalls& calls;
-  const void* model;
-  const void* data;
-  double* result;
-  const double* vector;
-};
-
-void MultiplyJacobian(void* context) {
-  const auto& c = *static_cast<ProductContext*>(context);
-  c.calls.multiply_jacobian(c.model, c.data, c.result, c.vector);
-}
-
-}  // namespace
 
 int32_t FlagsOf(const MujocoCalls& calls, const void* model, bool as_sap) {
   return (as_sap ? SAP_MUJOCO_LAW_SAP : 0) | (calls.is_sparse(model) ? SAP_MUJOCO_SPARSE : 0);
@@ -27,9 +10,8 @@ EngineStatus WriteConstraintVelocities(const MujocoCalls& calls, const void* mod
                                        const void* data, const Fields& fields,
                                        const sap_mujoco_problem& problem) {
   if (fields.nefc == 0) return {};
-  ProductContext product = {calls, model, data, problem.doubles + problem.layout.velocities,
-                            fields.qvel};
-  return calls.Run(&MultiplyJacobian, &product);
+  double* product = problem.doubles + problem.layout.velocities;
+  return calls.Run([&] { calls.multiply_jacobian(model, data, product, fields.qvel); });
 }
 
 EngineStatus ProblemBuffers::Build(const MujocoCalls& calls, const void* model, const void* data,

@@ -28,17 +28,6 @@ Use FindUse() {
   return reinterpret_cast<Use>(dlsym(library, "sap_replacement_use"));
 }
 
-struct Call {
-  MujocoCalls::Stage function;
-  const void* model;
-  void* data;
-};
-
-void Run(void* context) {
-  const auto& call = *static_cast<Call*>(context);
-  call.function(call.model, call.data);
-}
-
 EngineError Unavailable(const char* why) {
   return {EngineErrorCode::kFailedPrecondition, std::string(kLibrary) + why, ""};
 }
@@ -54,8 +43,7 @@ tl::expected<sap_mujoco_certificate, EngineError> RunReplaced(const MujocoCalls&
   if (use(&sap_mujoco_solve_constraints, &certificate) != 0) {
     return tl::unexpected(Unavailable(" cannot write to the memory of MuJoCo"));
   }
-  Call call = {function, model, data};
-  const EngineStatus run = calls.Run(&Run, &call);
+  const EngineStatus run = calls.Run([&] { function(model, data); });
   use(nullptr, nullptr);
   if (!run) return tl::unexpected(run.error());
   return certificate;

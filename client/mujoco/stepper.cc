@@ -11,21 +11,6 @@
 namespace sap::mujoco {
 namespace {
 
-struct Check {
-  const MujocoCalls& calls;
-  const void* model;
-  void* data;
-  const Fields& fields;
-  bool is_unstable;
-};
-
-void ForwardAndCheck(void* context) {
-  auto& c = *static_cast<Check*>(context);
-  c.calls.forward_skip(c.model, c.data, mjSTAGE_NONE, 0);
-  c.is_unstable = std::any_of(c.fields.qacc, c.fields.qacc + c.fields.nv, &IsBad);
-  c.calls.check_acceleration(c.model, c.data);
-}
-
 thread_local std::unique_ptr<Stepper> kept;
 
 // Lends the stepper of this thread, whose memory is undefined after an exception.
@@ -45,11 +30,14 @@ tl::expected<StepOutcome, EngineError> WithStepper(const Body& body) {
 tl::expected<bool, EngineError> LetMujocoResetUnstable(const MujocoCalls& calls, const void* model,
                                                        void* data) {
   const Fields fields = ReadFields(calls.fields, model, data);
-  Check check = {calls, model, data, fields, false};
-  if (EngineStatus run = calls.Run(&ForwardAndCheck, &check); !run) {
-    return tl::unexpected(run.error());
-  }
-  return check.is_unstable;
+  bool is_unstable = false;
+  EngineStatus run = calls.Run([&] {
+    calls.forward_skip(model, data, mjSTAGE_NONE, 0);
+    is_unstable = std::any_of(fields.qacc, fields.qacc + fields.nv, &IsBad);
+    calls.check_acceleration(model, data);
+  });
+  if (!run) return tl::unexpected(run.error());
+  return is_unstable;
 }
 
 EngineStatus Stepper::Build(const MujocoCalls& calls, const void* model, void* data, bool as_sap) {
