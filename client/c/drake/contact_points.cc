@@ -76,7 +76,7 @@ const double* Take(bool is_there, const double** next) {
 
 }  // namespace
 
-void PointWriter::AddPairs(const Pairs& pairs) {
+void PointWriter::AddPairs(const sap_drake_pairs& pairs) {
   for (int64_t i = 0; i < pairs.count; ++i) {
     const sap_drake_material& a = materials_[pairs.geometries[i]];
     const sap_drake_material& b = materials_[pairs.geometries[pairs.count + i]];
@@ -93,7 +93,7 @@ void PointWriter::AddPairs(const Pairs& pairs) {
   }
 }
 
-void PointWriter::AddFaces(const Surfaces& surfaces) {
+void PointWriter::AddFaces(const sap_drake_surfaces& surfaces) {
   int64_t face = 0;
   const double* next_normal = surfaces.normal;
   const double* next_m = surfaces.gradient_m;

@@ -12,29 +12,6 @@
 
 namespace sap::drake {
 
-// Arguments of sap_drake_add_pairs.
-struct Pairs {
-  int64_t count;
-  const int64_t* geometries;  // [2, count] A, then B
-  const double* depth;
-  const double* normal;         // [count, 3] from B to A
-  const double* position_on_b;  // [count, 3]
-};
-
-// Arguments of sap_drake_add_faces.
-struct Surfaces {
-  int64_t count;
-  const int64_t* geometries;    // [2, count] M, then N
-  const int64_t* faces;         // [count]
-  const uint8_t* has_gradient;  // [count, 2]
-  const double* area;
-  const double* pressure;
-  const double* position;    // [faces, 3]
-  const double* normal;      // [faces of surfaces with one gradient, 3] from N to M
-  const double* gradient_m;  // [faces of surfaces with this gradient, 3]
-  const double* gradient_n;
-};
-
 // Appends contact points between bodies of which at least one can move.
 class PointWriter {
  public:
@@ -44,8 +21,8 @@ class PointWriter {
 
   int64_t count() const { return count_; }
 
-  void AddPairs(const Pairs& pairs);
-  void AddFaces(const Surfaces& surfaces);
+  void AddPairs(const sap_drake_pairs& pairs);
+  void AddFaces(const sap_drake_surfaces& surfaces);
 
  private:
   void Add(const sap_drake_material& a, const sap_drake_material& b, sap_drake_point point);

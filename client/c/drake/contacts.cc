@@ -92,7 +92,7 @@ double NormalVelocity(const Block& block, const double* v_0) {
 // Writes contacts one after the other.
 class Writer {
  public:
-  Writer(const sap_drake_plant& plant, const ContactState& state, const ContactArrays& arrays)
+  Writer(const sap_drake_plant& plant, const sap_drake_state& state, const ContactArrays& arrays)
       : plant_(plant), state_(state), arrays_(arrays), next_value_(arrays.jacobian) {}
 
   void Write(int64_t i, const sap_drake_point& point, const int32_t* bodies) {
@@ -131,7 +131,8 @@ class Writer {
       AddFreeBody(frame, sign, position - Load(state_.position + origin), block);
       return;
     }
-    const auto place = std::ranges::lower_bound(state_.bodies, body) - state_.bodies.begin();
+    const auto place =
+        std::lower_bound(state_.bodies, state_.bodies + state_.count, body) - state_.bodies;
     const double* row = state_.jacobians + place * (3 + 6 * plant_.velocities);
     AddJointedBody(frame, sign, position - Load(row), row + 3, plant_.velocities, block);
   }
@@ -149,7 +150,7 @@ class Writer {
   }
 
   const sap_drake_plant& plant_;
-  const ContactState& state_;
+  const sap_drake_state& state_;
   const ContactArrays& arrays_;
   double* next_value_;  // of the Jacobian
 };
@@ -174,7 +175,7 @@ int64_t MeasureContacts(const sap_drake_plant& plant, const ContactPoints& conta
 }
 
 void WriteContacts(const sap_drake_plant& plant, const ContactPoints& contacts,
-                   const ContactState& state, const ContactArrays& arrays) {
+                   const sap_drake_state& state, const ContactArrays& arrays) {
   Writer writer(plant, state, arrays);
   for (int64_t i = 0; i < contacts.count; ++i) {
     writer.Write(i, contacts.points[i], contacts.bodies + 2 * i);

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "client/c/drake/python_calls.h"
 
@@ -17,15 +16,6 @@ struct ContactPoints {
   int64_t count;  // C
   const sap_drake_point* points;
   const int32_t* bodies;  // [C, 2] A and B
-};
-
-// The state in which the points are.
-struct ContactState {
-  const double* diagonal;           // [n] of A
-  const double* position;           // q
-  const double* v_0;                // [nv]
-  std::span<const int64_t> bodies;  // that move and are not free, ascending
-  const double* jacobians;          // [bodies, 3 + 6 nv] p_o, and the Jacobian of (omega, V)
 };
 
 // Arrays of C contacts.
@@ -50,6 +40,6 @@ int64_t MeasureContacts(const sap_drake_plant& plant, const ContactPoints& conta
                         uint8_t* needs_jacobian);
 
 void WriteContacts(const sap_drake_plant& plant, const ContactPoints& contacts,
-                   const ContactState& state, const ContactArrays& arrays);
+                   const sap_drake_state& state, const ContactArrays& arrays);
 
 }  // namespace sap::drake

@@ -1,7 +1,5 @@
 #include "client/c/drake/python_calls.h"
 
-#include <cstddef>
-
 #include "client/c/drake/contact_jacobian.h"
 #include "client/c/drake/contact_points.h"
 #include "client/c/drake/contacts.h"
@@ -10,14 +8,13 @@
 namespace {
 
 using sap::drake::ContactArrays;
-using sap::drake::ContactState;
 using sap::drake::PointWriter;
 
-ContactArrays ContactsIn(int64_t count, int32_t* trees, double* jacobian, double* parameters,
-                         double* frames) {
-  return {.tree_a = trees,
-          .tree_b = trees + count,
-          .jacobian = jacobian,
+ContactArrays ArraysIn(int64_t count, const sap_drake_contacts& arrays) {
+  double* parameters = arrays.parameters;
+  return {.tree_a = arrays.trees,
+          .tree_b = arrays.trees + count,
+          .jacobian = arrays.jacobian,
           .signed_distance = parameters,
           .stiffness = parameters + count,
           .relaxation_time = parameters + 2 * count,
@@ -26,7 +23,7 @@ ContactArrays ContactsIn(int64_t count, int32_t* trees, double* jacobian, double
           .elastic_force = parameters + 5 * count,
           .dissipation = parameters + 6 * count,
           .lagged_normal_impulse = parameters + 7 * count,
-          .frames = frames};
+          .frames = arrays.frames};
 }
 
 }  // namespace
@@ -38,30 +35,16 @@ void sap_drake_write_dynamics(const sap_drake_plant* plant, const double* mass,
 }
 
 int64_t sap_drake_add_pairs(const sap_drake_plant* plant, const sap_drake_material* materials,
-                            int64_t pairs, const int64_t* geometries, const double* depth,
-                            const double* normal, const double* position_on_b,
-                            sap_drake_point* points, int32_t* bodies) {
-  PointWriter writer(*plant, materials, points, bodies);
-  writer.AddPairs({pairs, geometries, depth, normal, position_on_b});
+                            const sap_drake_pairs* pairs, const sap_drake_points* points) {
+  PointWriter writer(*plant, materials, points->points, points->bodies);
+  writer.AddPairs(*pairs);
   return writer.count();
 }
 
 int64_t sap_drake_add_faces(const sap_drake_plant* plant, const sap_drake_material* materials,
-                            int64_t surfaces, const int64_t* geometries, const int64_t* faces,
-                            const uint8_t* has_gradient, const double* area, const double* pressure,
-                            const double* position, const double* normal, const double* gradient_m,
-                            const double* gradient_n, sap_drake_point* points, int32_t* bodies) {
-  PointWriter writer(*plant, materials, points, bodies);
-  writer.AddFaces({.count = surfaces,
-                   .geometries = geometries,
-                   .faces = faces,
-                   .has_gradient = has_gradient,
-                   .area = area,
-                   .pressure = pressure,
-                   .position = position,
-                   .normal = normal,
-                   .gradient_m = gradient_m,
-                   .gradient_n = gradient_n});
+                            const sap_drake_surfaces* surfaces, const sap_drake_points* points) {
+  PointWriter writer(*plant, materials, points->points, points->bodies);
+  writer.AddFaces(*surfaces);
   return writer.count();
 }
 
@@ -71,18 +54,10 @@ int64_t sap_drake_measure_contacts(const sap_drake_plant* plant, int64_t contact
 }
 
 void sap_drake_write_contacts(const sap_drake_plant* plant, int64_t contacts,
-                              const sap_drake_point* points, const int32_t* bodies,
-                              const double* diagonal, const double* position, const double* v_0,
-                              int64_t others_count, const int64_t* others, const double* jacobians,
-                              int32_t* trees, double* jacobian, double* parameters,
-                              double* frames) {
-  const ContactState state = {.diagonal = diagonal,
-                              .position = position,
-                              .v_0 = v_0,
-                              .bodies = {others, static_cast<size_t>(others_count)},
-                              .jacobians = jacobians};
-  sap::drake::WriteContacts(*plant, {contacts, points, bodies}, state,
-                            ContactsIn(contacts, trees, jacobian, parameters, frames));
+                              const sap_drake_points* points, const sap_drake_state* state,
+                              const sap_drake_contacts* arrays) {
+  sap::drake::WriteContacts(*plant, {contacts, points->points, points->bodies}, *state,
+                            ArraysIn(contacts, *arrays));
 }
 
 void sap_drake_generalized_impulse(const sap_drake_plant* plant, int64_t contacts,

@@ -57,34 +57,47 @@ SAP_DRAKE_API void sap_drake_write_dynamics(const sap_drake_plant* plant, const 
                                             const double* force, double* blocks, double* v_star,
                                             double* diagonal);
 
-/* Writes the contact points of pairs of geometries that penetrate each other, and their bodies.
- * Points between bodies that are both fixed are left out. Returns the number of points.
- *
- *   geometries        [2, pairs] index in `materials` of the geometries A, then of B
- *   depth             [pairs]
- *   normal            [pairs, 3] from B to A
- *   position_on_b     [pairs, 3] the point on the surface of B
- *   points, bodies    [pairs] and [pairs, 2] are written at most */
-SAP_DRAKE_API int64_t sap_drake_add_pairs(const sap_drake_plant* plant,
-                                          const sap_drake_material* materials, int64_t pairs,
-                                          const int64_t* geometries, const double* depth,
-                                          const double* normal, const double* position_on_b,
-                                          sap_drake_point* points, int32_t* bodies);
+/* Pairs of geometries that penetrate each other. */
+typedef struct sap_drake_pairs {
+  int64_t count;
+  const int64_t* geometries; /* [2, count] index in the materials of the geometries A, then of B */
+  const double* depth;
+  const double* normal;        /* [count, 3] from B to A */
+  const double* position_on_b; /* [count, 3] the point on the surface of B */
+} sap_drake_pairs;
 
-/* As sap_drake_add_pairs, a contact point for each face of S hydroelastic surfaces with F faces.
- *
- *   geometries        [2, S] index in `materials` of the geometries M, then of N
- *   faces             [S] number of faces
- *   has_gradient      [S, 2] whether M and N have pressure gradients; 0: rigid
- *   area, pressure    [F]
- *   position          [F, 3]
- *   normal            [faces of surfaces with one gradient, 3] from N to M
- *   gradient_m, _n    [faces of surfaces with this gradient, 3] */
-SAP_DRAKE_API int64_t sap_drake_add_faces(
-    const sap_drake_plant* plant, const sap_drake_material* materials, int64_t surfaces,
-    const int64_t* geometries, const int64_t* faces, const uint8_t* has_gradient,
-    const double* area, const double* pressure, const double* position, const double* normal,
-    const double* gradient_m, const double* gradient_n, sap_drake_point* points, int32_t* bodies);
+/* Hydroelastic surfaces with F faces. */
+typedef struct sap_drake_surfaces {
+  int64_t count;
+  const int64_t* geometries; /* [2, count] index in the materials of the geometries M, then of N */
+  const int64_t* faces;      /* [count] number of faces */
+  const uint8_t* has_gradient; /* [count, 2] whether M and N have pressure gradients; 0: rigid */
+  const double* area;          /* [F] */
+  const double* pressure;      /* [F] */
+  const double* position;      /* [F, 3] */
+  const double* normal;        /* [faces of surfaces with one gradient, 3] from N to M */
+  const double* gradient_m;    /* [faces of surfaces with this gradient, 3] */
+  const double* gradient_n;
+} sap_drake_surfaces;
+
+/* Contact points and their bodies. */
+typedef struct sap_drake_points {
+  sap_drake_point* points;
+  int32_t* bodies; /* [points, 2] A and B */
+} sap_drake_points;
+
+/* Writes a contact point for each pair. Points between bodies that are both fixed are left out.
+ * Returns the number of points, as many as pairs at most. */
+SAP_DRAKE_API int64_t sap_drake_add_pairs(const sap_drake_plant* plant,
+                                          const sap_drake_material* materials,
+                                          const sap_drake_pairs* pairs,
+                                          const sap_drake_points* points);
+
+/* As sap_drake_add_pairs, a contact point for each face. */
+SAP_DRAKE_API int64_t sap_drake_add_faces(const sap_drake_plant* plant,
+                                          const sap_drake_material* materials,
+                                          const sap_drake_surfaces* surfaces,
+                                          const sap_drake_points* points);
 
 /* Sets a flag [bodies] for each body in contact whose Jacobian the caller computes: those that can
  * move and are not free bodies. Returns the number of values in the Jacobian of the contacts.
@@ -93,24 +106,32 @@ SAP_DRAKE_API int64_t sap_drake_add_faces(
 SAP_DRAKE_API int64_t sap_drake_measure_contacts(const sap_drake_plant* plant, int64_t contacts,
                                                  const int32_t* bodies, uint8_t* needs_jacobian);
 
-/* Writes C contacts.
- *
- *   diagonal        [n] of A
- *   position, v_0   q and [nv] v of the plant
- *   others          [K] the flagged bodies, ascending
- *   jacobians       [K, 3 + 6 nv] origin of each, and the Jacobian of its (omega, V) in world axes
- *   trees           [2, C] -1: the world
- *   jacobian        as `ContactProblem.contacts.jacobian`
- *   parameters      [8, C] signed distance, stiffness, relaxation time, friction, w, elastic force,
- *                   dissipation, and n_0, the normal impulse of Hunt & Crossley at v_0
- *   frames          [C, 3, 3] with rows t1, t2, n */
+/* The state in which contact points are. */
+typedef struct sap_drake_state {
+  const double* diagonal; /* [n] of A */
+  const double* position; /* q */
+  const double* v_0;      /* [nv] */
+  int64_t count;          /* K */
+  const int64_t* bodies;  /* [K] the flagged ones, ascending */
+  /* [K, 3 + 6 nv] origin of each, and the Jacobian of its (omega, V) in world axes */
+  const double* jacobians;
+} sap_drake_state;
+
+/* Arrays of C contacts. */
+typedef struct sap_drake_contacts {
+  int32_t* trees;   /* [2, C] -1: the world */
+  double* jacobian; /* as `ContactProblem.contacts.jacobian` */
+  /* [8, C] signed distance, stiffness, relaxation time, friction, w, elastic force, dissipation,
+   * and n_0, the normal impulse of Hunt & Crossley at v_0 */
+  double* parameters;
+  double* frames; /* [C, 3, 3] with rows t1, t2, n */
+} sap_drake_contacts;
+
+/* Writes C contacts. */
 SAP_DRAKE_API void sap_drake_write_contacts(const sap_drake_plant* plant, int64_t contacts,
-                                            const sap_drake_point* points, const int32_t* bodies,
-                                            const double* diagonal, const double* position,
-                                            const double* v_0, int64_t others_count,
-                                            const int64_t* others, const double* jacobians,
-                                            int32_t* trees, double* jacobian, double* parameters,
-                                            double* frames);
+                                            const sap_drake_points* points,
+                                            const sap_drake_state* state,
+                                            const sap_drake_contacts* arrays);
 
 /* Writes J' gamma [n] of the impulses gamma [C, 3] of contacts. */
 SAP_DRAKE_API void sap_drake_generalized_impulse(const sap_drake_plant* plant, int64_t contacts,

@@ -35,10 +35,11 @@ class DrakeContactsTest : public testing::Test {
     const std::vector<int64_t> with_jacobians = {SamplePlant::kUpperArm, SamplePlant::kLowerArm};
     const int64_t values = MeasureContacts(plant_.View(), contacts(), needs_jacobian_.data());
     jacobian_.resize(static_cast<size_t>(values));
-    WriteContacts(
-        plant_.View(), contacts(),
-        {diagonal_.data(), position_.data(), v_0_.data(), with_jacobians, body_jacobians_.data()},
-        Arrays());
+    WriteContacts(plant_.View(), contacts(),
+                  {diagonal_.data(), position_.data(), v_0_.data(),
+                   static_cast<int64_t>(with_jacobians.size()), with_jacobians.data(),
+                   body_jacobians_.data()},
+                  Arrays());
   }
 
   ContactPoints contacts() const { return {kContacts, points_.data(), kBodies}; }

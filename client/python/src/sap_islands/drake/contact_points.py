@@ -16,7 +16,7 @@ from pydrake.systems.framework import Context
 from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray, IntArray
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import columns_of, load_native_calls
+from sap_islands.drake.native_calls import columns_of, load_native_calls, struct_of
 
 _CENTER = np.full(3, 1 / 3)  # barycentric coordinates of the center of a triangle
 _Number = Callable[[list[GeometryId]], IndexArray]  # Layout.number_geometries of one plant
@@ -58,11 +58,13 @@ def find_points(plant: MultibodyPlant, context: Context, layout: Layout) -> Poin
     points, count = _empty_points(len(pairs) + sum(faces)), 0
     if pairs:
         read = _read_pairs(number, pairs)
-        count = _add(load_native_calls().add_pairs, layout, len(pairs), read, points)
+        found = struct_of("pairs", len(pairs), *read)
+        count = _add(load_native_calls().add_pairs, layout, found, points)
     if surfaces:
         read = _read_surfaces(number, surfaces, faces)
         rest = Points(points.rows[count:], points.bodies[count:])
-        count += _add(load_native_calls().add_faces, layout, len(surfaces), read, rest)
+        found = struct_of("surfaces", len(surfaces), *read)
+        count += _add(load_native_calls().add_faces, layout, found, rest)
     return Points(points.rows[:count], points.bodies[:count])
 
 
@@ -70,17 +72,15 @@ def _empty_points(count: int) -> Points:
     return Points(np.empty((count, columns_of("sap_drake_point"))), np.empty((count, 2), np.int32))
 
 
-def _add(loop: Any, layout: Layout, count: int, read: tuple[Any, ...], points: Points) -> int:
+def _add(loop: Any, layout: Layout, found: Any, points: Points) -> int:
     """Writes contact points to the beginning of `points`; returns their number."""
     materials = pointer_to(layout.materials)
-    written: int = loop(
-        layout.as_struct, materials, count, *map(pointer_to, read), *map(pointer_to, points)
-    )
+    written: int = loop(layout.as_struct, materials, found, struct_of("points", *points))
     return written
 
 
 def _read_pairs(number: _Number, pairs: list[PenetrationAsPointPair]) -> tuple[Any, ...]:
-    """Arguments of `add_pairs`: geometries, depths, normals, and points on B."""
+    """Members of `sap_drake_pairs`: geometries, depths, normals, and points on B."""
     return (
         number([pair.id_A for pair in pairs] + [pair.id_B for pair in pairs]),
         np.array([pair.depth for pair in pairs]),
@@ -92,7 +92,7 @@ def _read_pairs(number: _Number, pairs: list[PenetrationAsPointPair]) -> tuple[A
 def _read_surfaces(
     number: _Number, surfaces: list[ContactSurface], faces: list[int]
 ) -> tuple[Any, ...]:
-    """Arguments of `add_faces`: geometries, faces per surface, and the quantities of each face.
+    """Members of `sap_drake_surfaces`: geometries, faces of each, and quantities of each face.
 
     Normals point out of N, into M. They are read only where not both geometries have a pressure
     gradient; otherwise `add_faces` computes them from the gradients.

@@ -16,7 +16,7 @@ from sap_islands._library.c_library import pointer_to
 from sap_islands.arrays import FloatArray, IndexArray
 from sap_islands.drake.contact_points import Points
 from sap_islands.drake.layout import Layout
-from sap_islands.drake.native_calls import load_native_calls
+from sap_islands.drake.native_calls import load_native_calls, struct_of
 from sap_islands.drake.surface_speeds import surface_velocities
 from sap_islands.problem import ContactLaw, Contacts, HuntCrossley
 
@@ -49,23 +49,19 @@ def make_contacts(
     """
     calls, count = load_native_calls(), len(points.bodies)
     needs_jacobian = np.zeros(plant.num_bodies(), np.uint8)
-    bodies = pointer_to(points.bodies)
-    values = calls.measure_contacts(layout.as_struct, count, bodies, pointer_to(needs_jacobian))
+    bodies, flags = pointer_to(points.bodies), pointer_to(needs_jacobian)
+    values = calls.measure_contacts(layout.as_struct, count, bodies, flags)
     others = needs_jacobian.nonzero()[0]
     trees, jacobian = np.empty((2, count), np.int32), np.empty(values)
     parameters, frames = np.empty((_PARAMETERS, count)), np.empty((count, 3, 3))
     state = (diagonal, plant.GetPositions(context), plant.GetVelocities(context))
-    written = (trees, jacobian, parameters, frames)
+    jacobians = body_jacobians(plant, context, others)
     calls.write_contacts(
         layout.as_struct,
         count,
-        pointer_to(points.rows),
-        bodies,
-        *map(pointer_to, state),
-        len(others),
-        pointer_to(others),
-        pointer_to(body_jacobians(plant, context, others)),
-        *map(pointer_to, written),
+        struct_of("points", *points),
+        struct_of("state", *state, len(others), others, jacobians),
+        struct_of("contacts", trees, jacobian, parameters, frames),
     )
     distance, stiffness, relaxation_time, friction, weight, force, dissipation, n_0 = parameters
     contacts = Contacts.from_wire_arrays(
