@@ -64,15 +64,15 @@ class CallSettings:
             opens_later: Of a session: whether it is opened while it is waited for.
         """
         self._stop = stop
-        self._struct = new(
-            "sap_call",
-            stop=None if stop is None else stop.handle,
-            servers=servers,
-            background=background,
-            done=done,
-            context=context,
-            opens_later=opens_later,
-        )
+        self._struct = struct = new("sap_call", servers=servers)
+        if stop is not None:
+            struct.stop = stop.handle
+        if background:
+            struct.background = True
+        if done is not None:
+            struct.done, struct.context = done, context
+        if opens_later:
+            struct.opens_later = True
         self._struct.point("kind", 0)
         if timeout is not None:
             self._struct.point("deadline_s", timeout)
@@ -81,6 +81,15 @@ class CallSettings:
         if low_latency is not None:
             self._struct.point("low_latency", low_latency)
         self.address = ctypes.addressof(self._struct)
+
+    def set_servers(self, servers: int) -> None:
+        """Sets by how many servers a scene is solved."""
+        self._struct.servers = servers
+
+    def stop(self) -> None:
+        """Ends the call, which has a stop flag."""
+        assert self._stop is not None
+        self._stop.request()
 
     @property
     def kind(self) -> int:

@@ -38,6 +38,7 @@ _ArrayShapes: TypeAlias = "list[tuple[int, ...]]"
 
 
 _address_of = ctypes.addressof
+_shape_of = operator.attrgetter("shape")
 _from_buffer: Any = ctypes.c_char.from_buffer
 
 
@@ -56,12 +57,15 @@ class _Shapes(NamedTuple):
     """The plan by which arrays of one set of shapes are written.
 
     Attributes:
-        present: For each array that is not empty: its index among the arrays of the group, its
-            word, its length in the struct, how often it is repeated, 0: it is not; and whether it
-            is passed as it is.
+        lengths: Words of the arrays that are not empty, and their lengths in the struct.
+        plain: Arrays that are passed as they are: their indices among the arrays of the group, and
+            words.
+        converted: Others: also their lengths, and how often they are repeated; 0: they are not.
     """
 
-    present: list[tuple[int, int, int, int, bool]]
+    lengths: list[tuple[int, int]]
+    plain: list[tuple[int, int]]
+    converted: list[tuple[int, int, int, int]]
 
 
 class _Last(NamedTuple):
@@ -130,17 +134,22 @@ class _Group:
         return known
 
     def _make_shapes(self, arrays: tuple[NDArray[Any], ...], count: int) -> _Shapes:
-        present = []
+        found = _Shapes([], [], [])
         for index, array in enumerate(arrays):
             columns = self._columns[index]
             length, repeat = array.size, 0
             if array.ndim == 0 or (columns > 1 and array.size == columns):
                 length = count * columns
                 repeat = length // array.size
-            if length:
-                as_it_is = not repeat and index not in self._enumerations
-                present.append((index, self.slots[index], length, repeat, as_it_is))
-        return _Shapes(present)
+            if not length:
+                continue
+            word = self.slots[index]
+            found.lengths.append((word, length))
+            if repeat or index in self._enumerations:
+                found.converted.append((index, word, length, repeat))
+            else:
+                found.plain.append((index, word))
+        return found
 
 
 class _Layout(NamedTuple):
@@ -217,19 +226,19 @@ class ProblemBlock:
             arrays = layout.arrays(group)
             self._kept.append(arrays)
             last = self._last[number]
-            shapes = [array.shape for array in arrays]
+            shapes = list(map(_shape_of, arrays))
             if last is None or shapes != last.shapes or count != last.entries:
                 last = self._write_lengths(layout, shapes, arrays, group, count)
                 self._last[number] = last
-            for index, word, length, repeat, as_it_is in last.written.present:
+            for index, word in last.written.plain:
                 array = arrays[index]
-                if not as_it_is:
-                    array = self._converted(array, length, repeat)
                 try:
                     # A fifth of the time that NumPy takes to tell its address.
                     words[word] = _address_of(_from_buffer(array))
                 except TypeError:  # read-only
                     words[word] = array.ctypes.data
+            for index, word, length, repeat in last.written.converted:
+                words[word] = self._converted(arrays[index], length, repeat).ctypes.data
         self._fill_regularization(problem.regularization)
 
     def release(self) -> None:
@@ -246,7 +255,7 @@ class ProblemBlock:
     ) -> _Last:
         self._clear(layout)
         written = layout.shapes(shapes, arrays, group, count)
-        for _, word, length, _, _ in written.present:
+        for word, length in written.lengths:
             self._words[word + 1] = length
         return _Last(shapes, count, written)
 

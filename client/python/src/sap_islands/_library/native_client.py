@@ -152,6 +152,7 @@ class NativeClient:
         self.waits = address != EMBEDDED
         self._idle_answers: list[int] = []
         self._idle_blocks: list[ProblemBlock] = []
+        self._idle_settings: list[CallSettings] = []
         self._handle: Handle | None = None
         client = ctypes.c_void_p()
         answer = self.answer()
@@ -214,12 +215,13 @@ class NativeClient:
             settings = None if timeout is None else CallSettings(timeout)
             kind = call.begin(settings)
         else:
-            stop = Stop(self.library)
-            settings = CallSettings(timeout, stop=stop, servers=servers, background=True)
+            settings = self._background_settings(timeout, servers)
             kind = call.begin(settings)
             if kind == 0:
-                self._await(call.answers[0], stop)
+                self._await(call.answers[0], settings)
                 kind = settings.kind
+            if timeout is None:
+                self._idle_settings.append(settings)
         self.finish(call, kind)
         return call
 
@@ -233,14 +235,28 @@ class NativeClient:
         """Keeps structs that are not read any more for the next calls."""
         for block in blocks:
             block.release()
-        self._idle_blocks.extend(blocks[: max(0, _MAX_IDLE - len(self._idle_blocks))])
+            if len(self._idle_blocks) < _MAX_IDLE:
+                self._idle_blocks.append(block)
 
-    def _await(self, answer: Answer, stop: Stop) -> None:
+    def _background_settings(self, timeout: float | None, servers: int) -> CallSettings:
+        """Settings of a call that is awaited; without a deadline those of one that has ended."""
+        if timeout is None:
+            try:
+                settings = self._idle_settings.pop()
+            except IndexError:
+                pass
+            else:
+                settings.set_servers(servers)
+                return settings
+        stop = Stop(self.library)
+        return CallSettings(timeout, stop=stop, servers=servers, background=True)
+
+    def _await(self, answer: Answer, settings: CallSettings) -> None:
         try:
             while not self.library.sap_answer_await(answer.handle, SLICE):
                 pass
         except BaseException:
-            stop.request()
+            settings.stop()
             self.library.sap_answer_await(answer.handle, None)
             raise
 
