@@ -22,12 +22,6 @@ SolverOptions OptionsOf(const Fields& fields) {
   return options;
 }
 
-// The count takes MuJoCo's work on flexes to be more than it is. As measured by
-// tests/bench/flex_steps.py, only steps with elliptic cones take less time here.
-bool MayBeFaster(const Fields& fields, const Trees& trees, const sap_mujoco_work& work) {
-  return fields.nflex == 0 || (work.cones > 0.0 && !trees.is_apart());
-}
-
 bool NeedsMoreIterations(const IslandReport& island) {
   return island.status == SolveStatus::kIterationLimit;
 }
@@ -59,7 +53,7 @@ tl::expected<int64_t, EngineError> ConstraintStage::Run(const sap_mujoco_field* 
   const Trees trees(fields);
   if (!(flags & SAP_MUJOCO_ALWAYS)) {
     const sap_mujoco_work work = work_.Count(fields, trees, is_sparse);
-    if (!MayBeFaster(fields, trees, work) || !IsSapFaster(work)) return SAP_MUJOCO_SLOWER;
+    if (!IsSapFaster(fields, trees, work)) return SAP_MUJOCO_SLOWER;
   }
   problem_.BuildChange(fields, trees, is_sparse);
   if (EngineStatus read = task_.Read(ViewOf(fields, problem_.problem())); !read) {

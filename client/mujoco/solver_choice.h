@@ -33,6 +33,6 @@ class NewtonWork {
 
 // Whether this solver is predicted to take clearly less time: what it saves in a step that it wins
 // is more than it loses in one that was predicted wrongly.
-bool IsSapFaster(const sap_mujoco_work& work);
+bool IsSapFaster(const Fields& fields, const Trees& trees, const sap_mujoco_work& work);
 
 }  // namespace sap::mujoco
