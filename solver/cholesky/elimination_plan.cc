@@ -417,6 +417,12 @@ void EliminationPlanBuilder::SplitTasks() {
     waves[level[f]].push_back({f, f + 1, nodes_.cost[f]});
     waves[level[f]].back().wave = level[f];
   }
+  std::vector<double> path(count, 0.0);  // of the fronts above, from each up to the root
+  for (int f = count - 1; f >= 0; --f) {
+    const int parent = plan_.fronts_[f].parent;
+    if (level[f] > 0) path[f] = nodes_.cost[f];
+    if (parent >= 0) path[f] += path[parent];
+  }
   for (int f = 0; f < count; ++f) {
     const int parent = plan_.fronts_[f].parent;
     if (level[f] > 0 || (parent >= 0 && level[parent] == 0)) continue;
@@ -425,13 +431,18 @@ void EliminationPlanBuilder::SplitTasks() {
         tasks.back().cost + subtree_cost[f] <= limit) {
       tasks.back().front_end = f + 1;
       tasks.back().cost += subtree_cost[f];
+      tasks.back().path = std::max(tasks.back().path, path[f]);
     } else {
-      tasks.push_back({subtree_begin[f], f + 1, subtree_cost[f]});
+      tasks.push_back({subtree_begin[f], f + 1, subtree_cost[f], path[f]});
     }
   }
   for (std::vector<EliminationPlan::Task>& tasks : waves) {
-    std::stable_sort(tasks.begin(), tasks.end(),
-                     [](const auto& a, const auto& b) { return a.cost > b.cost; });
+    const bool above = tasks.empty() || tasks.front().wave > 0;
+    for (EliminationPlan::Task& task : tasks) {
+      task.path = above ? path[task.front_begin] : task.path + task.cost;
+    }
+    std::ranges::stable_sort(tasks, std::ranges::greater(),
+                             above ? &EliminationPlan::Task::cost : &EliminationPlan::Task::path);
     plan_.tasks_.insert(plan_.tasks_.end(), tasks.begin(), tasks.end());
     plan_.wave_start_.push_back(static_cast<int>(plan_.tasks_.size()));
   }
@@ -464,13 +475,11 @@ void EliminationPlanBuilder::OrderTasks() {
     }
     order.after_start.push_back(static_cast<int>(order.after.size()));
   }
-  std::vector<double> path(count);  // cost up to the root
-  for (int t = count; t-- > 0;) {
-    for (const int next : order.waiting_for(t)) path[t] = std::max(path[t], path[next]);
-    path[t] += tasks[t].cost;
+  for (int t = 0; t < count; ++t) {
     if (order.num_before[t] == 0) order.first.push_back(t);
   }
-  std::ranges::stable_sort(order.first, std::ranges::greater(), [&](int t) { return path[t]; });
+  std::ranges::stable_sort(order.first, std::ranges::greater(),
+                           [&](int t) { return tasks[t].path; });
 }
 
 void EliminationPlanBuilder::PlaceFactor() {

@@ -87,6 +87,7 @@ class EliminationPlan {
     int front_begin;
     int front_end;
     double cost;           // cycles, by the model of supernodes.h
+    double path{0};        // the same with the fronts above it, up to the root
     int largest_front{0};  // p + r
     int64_t entries{0};    // of L
     int wave{0};
@@ -128,8 +129,10 @@ class EliminationPlan {
   std::span<const MatrixBlock> matrix_blocks() const { return matrix_blocks_; }
   std::span<const RowRun> runs() const { return runs_; }
   // All tasks, and which wait for which. Of those that wait for none the one with the longest path
-  // to the root comes first. Tasks of a wave can run concurrently once all earlier waves are done;
-  // the largest come first. Subtrees are the first wave, the fronts above them one wave per level.
+  // to the root comes first. Tasks of a wave can run concurrently once all earlier waves are done.
+  // Subtrees are the first wave, in that order too: threads find the factor of their subtrees in
+  // their caches when they solve with it. The fronts above them are one wave per level, the largest
+  // first.
   std::span<const Task> tasks() const { return tasks_; }
   const TaskOrder& task_order() const { return task_order_; }
   int num_waves() const { return static_cast<int>(wave_start_.size()) - 1; }

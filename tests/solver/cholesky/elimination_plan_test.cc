@@ -325,6 +325,20 @@ TEST(EliminationPlanTest, TasksWaitForThoseOfTheChildrenAndTheLongestPathBeginsF
   }
 }
 
+// Threads take the tasks of a loop in turn. So each finds what it has factored in its cache when it
+// solves with it.
+TEST(EliminationPlanTest, SubtreesAreDealtAlikeToFactorAndToSolve) {
+  for (const int blocks : {800, 2000}) {
+    const EliminationPlan plan = EliminationPlan::Make(test::Pile(blocks, 5.5, 1).pattern());
+    std::vector<int> factored = plan.task_order().first;
+    const int subtrees = static_cast<int>(plan.wave(0).size());
+    std::erase_if(factored, [&](int task) { return task >= subtrees; });
+    EXPECT_GT(subtrees, 16);
+    EXPECT_EQ(static_cast<int>(factored.size()), subtrees);
+    EXPECT_TRUE(std::ranges::is_sorted(factored));
+  }
+}
+
 // Updates that exist at the same time do not overlap, whatever the order of tasks that do not wait
 // for one another.
 TEST(EliminationPlanTest, UpdatesOfConcurrentTasksDoNotOverlap) {
