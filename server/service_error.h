@@ -15,10 +15,12 @@ enum class ServiceCode : uint8_t {
   kCancelled = 1,           // by the client
   kInvalidArgument = 3,     // the request violates a rule of the schema; do not retry
   kDeadlineExceeded = 4,    // the deadline passed before a result was available
+  kNotFound = 5,            // the server does not have it; give it and repeat the call
   kPermissionDenied = 7,    // the client is not authorized for this call
   kResourceExhausted = 8,   // a server limit is exceeded; retry later
   kFailedPrecondition = 9,  // the call was lost with several servers; do not retry
   kAborted = 10,            // the session exceeded its idle timeout
+  kUnimplemented = 12,      // the server is not configured for this call
   kInternal = 13,           // a bug in the server
   kUnavailable = 14,        // the server is shutting down; retry on another server
   kUnauthenticated = 16,    // no valid credentials

@@ -32,10 +32,10 @@ struct ModelSizes {
   std::array<int32_t, 8> control;
 };
 
-// What the message AdvanceRequest says of how worlds are stepped.
+// How worlds are stepped, as the message AdvanceRequest says.
 struct WorldSettings {
-  int32_t law{0};          // SAP_MUJOCO_SAP, ...
-  bool full_physics{true};  // the kind of states; false: integration
+  int32_t law{0};                  // SAP_MUJOCO_SAP, ...
+  bool full_physics{true};         // the kind of states; false: integration
   uint32_t control_components{0};  // 1 << number of a ControlComponent
   int32_t every{1};
   double relative_tolerance{0};  // 0: the default of the law
@@ -50,21 +50,26 @@ enum class WorldEnd : uint8_t { kNone = 0, kSteps = 1, kWarning = 2, kRest = 3, 
 
 // How far a world has come. Slices of one world follow each other with it.
 struct WorldProgress {
-  int64_t steps{0};        // taken
-  double slow_s{0};        // time below rest_speed
-  uint32_t warnings{0};    // bits of mjtWarning
+  int64_t steps{0};      // taken
+  double slow_s{0};      // time below rest_speed
+  uint32_t warnings{0};  // bits of mjtWarning
   WorldEnd end{WorldEnd::kNone};
-  int32_t code{0};         // of a failure: a ServiceCode
+  int32_t code{0};  // of a failure: a ServiceCode
   std::array<char, 256> message{};
 };
 
-// Some worlds, and steps [first_step, first_step + steps) of each. Every array belongs to the call,
-// and is written for the worlds of the slice alone. Rows after the end of a world are the caller's
-// to fill.
+// Some worlds, and steps [first_step, first_step + steps) of each, world by world. Every array
+// belongs to the call, and is written for the worlds of the slice alone, and only if the slice is
+// answered. Rows after the end of a world are the caller's to fill.
 struct WorldSlice {
   std::shared_ptr<const ModelSource> model;
   const ModelSizes* sizes{nullptr};
   WorldSettings settings;
+  // No step begins later than this after the first one [s]; 0: no limit. Worlds have then taken
+  // fewer steps, as their progress tells, and go on from their checkpoints: those of worlds that
+  // have not begun are undefined, and their progress is as it was.
+  double max_s{0};
+  int64_t first_world{0};  // its number in the call, for messages
   int64_t worlds{0};
   int64_t first_step{0};
   int64_t steps{0};
@@ -79,15 +84,16 @@ struct WorldSlice {
   int64_t control_stride{0};
 
   // Written. Rows of a world are those of its answered steps in the slice, in order; a stride is
-  // from world to world. Null: not wanted.
+  // from world to world. A world that ends between two answered steps, failed or not, has its last
+  // state in one row more. Null: not wanted.
   double* answered_states{nullptr};
   int64_t state_stride{0};
   double* answered_sensors{nullptr};
   int64_t sensor_stride{0};
-  sap_mujoco_certificate* certificates{nullptr};  // of each step
+  sap_mujoco_certificate* certificates{nullptr};  // of each step taken
   int64_t certificate_stride{0};
-  double* checkpoints{nullptr};       // [worlds, integration], after the last step
-  WorldProgress* progress{nullptr};   // [worlds], read and written
+  double* checkpoints{nullptr};      // [worlds, integration], after the last step taken
+  WorldProgress* progress{nullptr};  // [worlds], read and written
 };
 
 // Number of answered steps among [0, steps) of `all_steps`.

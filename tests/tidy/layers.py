@@ -24,8 +24,9 @@ CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/lis
                  "server/server_identity.h", *FLAGS, *ENGINE)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 SERVICE = (*SCHEDULING, *CODEC, "server/service/")
+WORLDS = (*SERVICE, "server/worlds/", "client/mujoco/python_calls.h")
 AUTH = (*SCHEDULING, "server/auth/")
-OPS = (*SERVICE, *AUTH, "server/ops/")
+OPS = (*WORLDS, *AUTH, "server/ops/")
 BACKEND = ("client/cpp/backend/", *(f"client/cpp/{name}.h" for name in (
     "connect_options", "credentials", "derivatives", "error", "outcomes", "problem",
     "resting_islands", "server_info", "session", "solution", "solve_options")), *ENGINE)
@@ -47,6 +48,7 @@ FOLDERS = {
     "proto/flags/": FLAGS,
     "server/scheduling/": SCHEDULING,
     "server/service/": SERVICE,
+    "server/worlds/": WORLDS,
     "server/auth/": AUTH,
     "server/ops/": OPS,
     "server/rpc/": (*OPS, "server/rpc/"),
