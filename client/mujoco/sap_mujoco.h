@@ -48,9 +48,18 @@ typedef struct sap_mujoco_outcome {
   char message[256];  /* why there is no result; otherwise empty */
   /* Of a rollout: */
   int32_t warnings;    /* warnings of MuJoCo's in it: the bit 1 << kind for each mjtWarning */
+  int32_t end;         /* why an environment has ended, of the enumeration below; 0: of many */
   int64_t environment; /* the first environment with an error; 0: there is none */
   int64_t step;        /* the step of the error */
 } sap_mujoco_outcome;
+
+/* Why an environment of a rollout has ended. */
+enum {
+  SAP_MUJOCO_END_STEPS = 1,   /* all steps are taken */
+  SAP_MUJOCO_END_WARNING = 2, /* MuJoCo warned of it: sap_mujoco_rollout_arrays.warned_in */
+  SAP_MUJOCO_END_REST = 3,    /* it is at rest: sap_mujoco_rollout_arrays.rest_speed */
+  SAP_MUJOCO_END_FAILURE = 4  /* an error */
+};
 
 /* Finds MuJoCo's functions: in the loaded library of that path, or where NULL in what the program
  * is linked with. From then on MuJoCo's errors in calls of this interface are its errors.
@@ -92,6 +101,11 @@ typedef struct sap_mujoco_rollout_arrays {
    * finite, or of a full buffer), after which its state and sensordata are repeated to the end, as
    * mujoco.rollout does; S: in none. NULL: environments go on, as with mj_step. */
   int64_t* warned_in;
+  /* Environments end, and their rows are repeated to the end, once the largest dof_length |qvel| of
+   * their degrees of freedom has been below this speed for rest_seconds [m/s]. It is a threshold:
+   * what turns round or creeps counts as at rest. 0: they do not end. */
+  double rest_speed;
+  double rest_seconds;
   sap_mujoco_outcome* outcomes;         /* [N] written: of each environment; NULL: not wanted */
   sap_mujoco_certificate* certificates; /* [N, S] written for each step taken; NULL: not wanted */
 } sap_mujoco_rollout_arrays;

@@ -8,11 +8,9 @@
 #include "client/mujoco/stepper.h"
 
 namespace sap::mujoco {
-namespace {
-
-constexpr double kConvergedTolerance = 1e-10;  // of MuJoCo's law
 
 StepSettings SettingsOf(const sap_mujoco_settings* given) {
+  constexpr double kConvergedTolerance = 1e-10;  // of MuJoCo's law
   StepSettings settings;
   if (given == nullptr) return settings;
   settings.is_replaced = given->law == SAP_MUJOCO_RUN;
@@ -26,6 +24,8 @@ StepSettings SettingsOf(const sap_mujoco_settings* given) {
   if (given->max_iterations > 0) settings.options.max_iterations = given->max_iterations;
   return settings;
 }
+
+namespace {
 
 int32_t RunOnce(decltype(&Step) function, const sap_mujoco* solver, const void* model, void* data,
                 const sap_mujoco_settings* given, sap_mujoco_outcome* outcome) {

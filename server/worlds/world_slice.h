@@ -32,10 +32,14 @@ struct ModelSizes {
   std::array<int32_t, 8> control;
 };
 
+// Kind of the answered states.
+enum class AnsweredKind : uint8_t { kAsStates, kFullPhysics, kIntegration };
+
 // How worlds are stepped, as the message AdvanceRequest says.
 struct WorldSettings {
-  int32_t law{0};                  // SAP_MUJOCO_SAP, ...
-  bool full_physics{true};         // the kind of states; false: integration
+  int32_t law{0};           // SAP_MUJOCO_SAP, ...
+  bool full_physics{true};  // the kind of the states of the call; false: integration
+  AnsweredKind answered_kind{AnsweredKind::kAsStates};
   uint32_t control_components{0};  // 1 << number of a ControlComponent
   int32_t every{1};
   double relative_tolerance{0};  // 0: the default of the law
@@ -44,6 +48,11 @@ struct WorldSettings {
   bool holds_after_warning{false};
   double rest_speed{0};       // [m/s]; 0: worlds do not end at rest
   double rest_duration_s{0};  // below the speed
+
+  bool AnswersFullPhysics() const {
+    return answered_kind == AnsweredKind::kAsStates ? full_physics
+                                                    : answered_kind == AnsweredKind::kFullPhysics;
+  }
 };
 
 enum class WorldEnd : uint8_t { kNone = 0, kSteps = 1, kWarning = 2, kRest = 3, kFailure = 4 };
@@ -85,7 +94,7 @@ struct WorldSlice {
 
   // Written. Rows of a world are those of its answered steps in the slice, in order; a stride is
   // from world to world. A world that ends between two answered steps, failed or not, has its last
-  // state in one row more. Null: not wanted.
+  // state in one row more, and so has one that fails in its first step. Null: not wanted.
   double* answered_states{nullptr};
   int64_t state_stride{0};
   double* answered_sensors{nullptr};

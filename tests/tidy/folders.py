@@ -30,6 +30,7 @@ FOLDERS = {
     "server/scheduling": "admission, queue, limits and fairness between clients",
     "server/service": "the service without a transport: decode, admit, call the engine, encode",
     "server/worlds": "worlds of MuJoCo: models, workers, calls in slices",
+    "server/worlds/worker": "the program `sap-worlds`: one thread, in a jail, that loads MuJoCo",
     "server/auth": "bearer tokens, certificates, and the client of a call",
     "server/ops": "call log, metrics and probes",
     "server/rpc": "gRPC on completion queues: methods, streams, health, drain, operator calls",

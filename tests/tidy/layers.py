@@ -49,6 +49,8 @@ FOLDERS = {
     "server/scheduling/": SCHEDULING,
     "server/service/": SERVICE,
     "server/worlds/": WORLDS,
+    "server/worlds/worker/": ("server/worlds/worker/", "server/worlds/worker_block.h",
+                              "server/worlds/world_slice.h", "client/mujoco/"),
     "server/auth/": AUTH,
     "server/ops/": OPS,
     "server/rpc/": (*OPS, "server/rpc/"),

@@ -21,7 +21,7 @@ BANNED_CODE = (
      (r"solver/parallel/(forked_threads|idle_spinners)\.", r"solver/engine/engine_limits\.cc")),
     (r"\bstd::(cout|cerr|clog)\b|(?<![\w.>])(f?printf|f?puts|putchar)\s*\(",
      "libraries return what they have to say", ("solver/", "server/", "client/cpp/"),
-     (r"server/main\.cc", r"client/cpp/(commands|examples)/")),
+     (r"server/(worlds/worker/)?main\.cc", r"client/cpp/(commands|examples)/")),
     (r"(?<![\w.>:])(std::)?(exit|abort|quick_exit|getenv|system)\s*\(", "only main decides",
      ("solver/", "server/", "client/cpp/"), (r"server/main\.cc",)),
     (r"\b(GTEST_SKIP|DISABLED_\w+)", "a test that does not run tests nothing", ("tests/",), ()),

@@ -71,6 +71,8 @@ _ARRAYS_OF_STRUCTS = {
 }
 
 _IN_MODEL, _IN_DATA, _ABSENT = 0, 1, -1
+# Numbers of the model that mjData has as well.
+_OF_MODEL = {"nplugin"}
 
 # Has at least one element of every kind.
 _SAMPLE = """
@@ -151,7 +153,8 @@ def _row_of(kind: str, *what: str) -> tuple[int, int, int]:
         return _IN_DATA, field.offset, field.size
     # mjData has an array with the name of an option, `solver`.
     opt = ("mjOption", _IN_MODEL, _field("mjModel", "opt").offset)
-    for struct, where, begin in (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0)):
+    owners = (opt, ("mjData", _IN_DATA, 0), ("mjModel", _IN_MODEL, 0))
+    for struct, where, begin in owners[2:] if name in _OF_MODEL else owners:
         for each in (name, _FORMER_NAMES.get(name, name)):
             if each in _declared(struct):
                 _check_type(struct, each, kind, *what)
