@@ -41,6 +41,7 @@
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
 #include "server/service/request_recorder.h"
+#include "server/worlds/world_handler.h"
 
 namespace {
 
@@ -209,6 +210,7 @@ struct Server {
   sap::Metrics metrics;
   std::unique_ptr<sap::TraceExporter> traces;  // null: no collector
   std::unique_ptr<sap::RequestHandler> handler;
+  std::unique_ptr<sap::WorldHandler> worlds;  // null: it steps none
   std::unique_ptr<sap::GrpcServer> grpc;
   std::unique_ptr<sap::MetricsEndpoint> endpoint;
   std::unique_ptr<sap::AdminServer> admin;
@@ -267,9 +269,26 @@ std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
   return error;
 }
 
+// Before anything listens: where the kernel allows no jail, there is no server.
+std::string StartWorlds(const sap::ServerConfig& config, Server* server) {
+  if (config.worlds.mujoco_library.empty()) return "";
+  std::string error = StoreResult(
+      sap::WorldHandler::Start(config, server->handler.get(), &server->metrics), &server->worlds);
+  if (!error.empty()) return error;
+  const int32_t version = server->worlds->greeting().mujoco_version;
+  server->log->Message(LogLevel::kInfo, "steps worlds of MuJoCo " + sap::NameOfVersion(version));
+  if (config.worlds.without_jail) {
+    server->log->Message(LogLevel::kWarning,
+                         "worlds are stepped without a jail: models of clients may do what this "
+                         "program may");
+  }
+  return "";
+}
+
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
   server->handler =
       std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
+  if (std::string error = StartWorlds(config, server); !error.empty()) return error;
   const sap::OperationsConfig& operations = config.operations;
   if (!operations.otlp_collector.empty()) {
     server->traces = std::make_unique<sap::TraceExporter>(
@@ -285,17 +304,18 @@ std::string StartServices(const sap::ServerConfig& config, Server* server) {
                                                  .certificates = server->certificates.get(),
                                                  .tokens = server->tokens.get(),
                                                  .log = server->log,
-                                                 .traces = server->traces.get()}),
+                                                 .traces = server->traces.get(),
+                                                 .worlds = server->worlds.get()}),
                     &server->endpoint);
     if (!error.empty()) return error;
     server->log->Message(LogLevel::kInfo, "metrics on " + server->endpoint->address());
   }
   // The main address first: a second server of the same configuration fails here, before it touches
   // the operators' address.
-  std::string error =
-      StoreResult(sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(),
-                                         observer, server->certificates.get()),
-                  &server->grpc);
+  std::string error = StoreResult(
+      sap::GrpcServer::Start(config, server->handler.get(), server->tokens.get(), observer,
+                             server->certificates.get(), server->worlds.get()),
+      &server->grpc);
   if (error.empty() && !operations.admin_listen.empty()) error = StartAdmin(config, server);
   if (error.empty() && server->endpoint != nullptr) {
     server->endpoint->SetServed(server->grpc->address());
@@ -328,6 +348,7 @@ void Drain(const sap::ServerConfig& config, const Shutdown& shutdown, Server* se
 int main(int argc, char** argv) {
   sap::ServerConfig config;
   if (const auto exit_code = sap::ReadServerFlags(argc, argv, environ, &config)) return *exit_code;
+  if (const char* const paths = std::getenv("LD_LIBRARY_PATH")) config.worlds.library_path = paths;
   // Debian's Abseil runs lock-order cycle detection on every gRPC lock, which costs more than the
   // lock itself.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

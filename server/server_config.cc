@@ -168,6 +168,35 @@ void AddSessionFlags(CLI::App* app, ServerConfig* config) {
       ->check(Between(0.1, 86'400.0));
 }
 
+void AddWorldFlags(CLI::App* app, WorldsConfig* worlds) {
+  app->option_defaults()->group("Worlds");
+  CLI::Option* library =
+      app->add_option("--mujoco-library", worlds->mujoco_library,
+                      "Library of MuJoCo whose worlds this server steps for clients: a path, or "
+                      "auto for the libmujoco.so that the loader finds; without it none");
+  app->add_option("--max-model-memory-mib", worlds->max_model_memory_mib,
+                  "Limit of the models that are kept for all clients; beyond it the least recently "
+                  "used one goes [MiB]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app->add_option("--max-client-model-memory-mib", worlds->max_client_model_memory_mib,
+                  "Limit of the models that are kept for one client [MiB]")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
+  app->add_option("--max-world-memory-mib", worlds->max_world_memory_mib,
+                  "Limit of the address space of a process that steps worlds: model, states, and "
+                  "the libraries [MiB]")
+      ->check(CLI::Range(int64_t{64}, int64_t{1} << 20));
+  app->add_option("--max-model-load-s", worlds->max_model_load_s,
+                  "Longest time to load a model; beyond it RESOURCE_EXHAUSTED")
+      ->check(Between(0.01, 86'400.0));
+  app->add_option("--max-step-s", worlds->max_step_s,
+                  "Longest time of one step of a world; beyond it RESOURCE_EXHAUSTED")
+      ->check(Between(0.01, 86'400.0));
+  app->add_flag("--worlds-without-jail", worlds->without_jail,
+                "Step worlds also where the kernel allows no jail for the processes that do: a "
+                "model of a client may then be able to do what this program may")
+      ->needs(library);
+}
+
 void AddMessageFlags(CLI::App* app, ServerConfig* config) {
   app->option_defaults()->group("Messages");
   app->add_option("--max-message-bytes", config->max_message_bytes,
@@ -296,6 +325,7 @@ void AddFlags(CLI::App* app, ServerConfig* config) {
   AddConnectionFlags(app, &config->connection);
   AddAdmissionFlags(app, config);
   AddSessionFlags(app, config);
+  AddWorldFlags(app, &config->worlds);
   AddOperationsFlags(app, config);
   AddRecordingFlags(app, &config->recording);
 }
@@ -355,6 +385,7 @@ std::optional<int> ReadServerFlags(int argc, const char* const* argv,
     return ExitAfter(app, error, kUsageError);
   }
   config->problem.max_coupled_bytes = static_cast<size_t>(config->max_solve_memory_mib) << 20;
+  config->admission.client.max_model_bytes = config->worlds.max_client_model_memory_mib << 20;
   config->admission.client.high_priority = EveryClientMayUseHighPriority(config->security);
   return std::nullopt;
 }

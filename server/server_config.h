@@ -101,6 +101,8 @@ struct Entitlements {
   double max_solve_s{60};     // then a solve ends as at a time budget
   double max_calls_per_s{0};  // 0: no limit
   bool high_priority{true};   // false: requests for high priority are served as normal
+  int64_t max_model_bytes{int64_t{256} << 20};  // models that are held for it
+  bool worlds{true};                            // whether it may use WorldService
 
   bool operator==(const Entitlements&) const = default;
 };
@@ -115,6 +117,19 @@ struct SessionConfig {
   int max_steps_in_flight{8};  // per session: steps accepted and not yet answered
   double idle_s{600};          // idle timeout: time without a step
   double write_timeout_s{30};  // for the client to receive an answer, then the call is cancelled
+};
+
+// Worlds of MuJoCo, which processes of their own step.
+struct WorldsConfig {
+  std::string mujoco_library;  // path, or "auto"; empty: the server steps none
+  std::string program;         // of these processes; empty: sap-worlds next to this program
+  std::string library_path;    // their LD_LIBRARY_PATH
+  int64_t max_model_memory_mib{1024};
+  int64_t max_client_model_memory_mib{256};
+  int64_t max_world_memory_mib{2048};  // address space of a process
+  double max_model_load_s{10};
+  double max_step_s{2};
+  bool without_jail{false};
 };
 
 struct ServerConfig : EngineLimits {
@@ -135,6 +150,7 @@ struct ServerConfig : EngineLimits {
   AdmissionConfig admission;  // sessions have a limit of their own
   double queue_timeout_s{5};  // longest wait of a problem in the queue
   SessionConfig session;
+  WorldsConfig worlds;
 
   // Problems with a smaller predicted solve time are solved inline, on the thread that received
   // them. Waking an arena thread would cost about as much; a larger bound would delay the calls

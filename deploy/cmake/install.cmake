@@ -118,8 +118,7 @@ public_library(simulation sap_simulation)
 target_sources(sap_islands PUBLIC
   FILE_SET HEADERS BASE_DIRS client/c FILES
     client/c/sap_islands.h
-    client/c/sap_islands_types.h
-    client/c/sap_islands_worlds.h)
+    client/c/sap_islands_types.h)
 install(TARGETS sap_islands
   EXPORT sap_islands_c
   LIBRARY COMPONENT library NAMELINK_COMPONENT development
@@ -134,8 +133,7 @@ if(TARGET sap_islands_client)
   target_sources(sap_islands_client PUBLIC
     FILE_SET HEADERS BASE_DIRS client/c FILES
       client/c/sap_islands.h
-      client/c/sap_islands_types.h
-      client/c/sap_islands_worlds.h)
+      client/c/sap_islands_types.h)
   install(TARGETS sap_islands_client
     EXPORT sap_islands_c_client
     LIBRARY COMPONENT client_library NAMELINK_COMPONENT development

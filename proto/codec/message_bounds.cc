@@ -27,6 +27,10 @@ constexpr int kMostCounters = 32;
 constexpr int64_t kEnum_bytes = 8;
 // More than the fields that a mask may name, in any request.
 constexpr int64_t kMostPaths = 256;
+constexpr int64_t kMostFiles = 1000;
+constexpr int64_t kMostComponents = 32;
+constexpr int64_t kMostWorlds = 65536;
+constexpr int64_t kEndless = int64_t{1} << 40;
 
 int64_t BytesOf(const Descriptor* type) {
   auto* const factory = google::protobuf::MessageFactory::generated_factory();
@@ -61,8 +65,7 @@ int BytesOfValue(const FieldDescriptor& field) {
 }
 
 int64_t Product(double a, double b, double c = 1) {
-  constexpr double kEndless = 1e18;
-  return static_cast<int64_t>(std::min(a * b * c, kEndless));
+  return static_cast<int64_t>(std::min(a * b * c, 1e18));
 }
 
 // Most values of an array for which its group has so many entries.
@@ -153,6 +156,14 @@ std::optional<int64_t> MessageBounds::MostElements(const FieldDescriptor& field,
     if (name == derivatives) return limits.max_derivatives;
   }
   if (name == "google.protobuf.FieldMask.paths") return kMostPaths;
+  if (name == "sap.v1.PutModelRequest.files") return kMostFiles;
+  if (name == "sap.v1.AdvanceRequest.control_components") return kMostComponents;
+  if (name == "sap.v1.AdvanceRequest.rested") return kMostWorlds;
+  // Their lengths follow from counts that are not read yet. In memory they are as on the wire.
+  for (const char* const numbers :
+       {"sap.v1.AdvanceRequest.states", "sap.v1.AdvanceRequest.controls"}) {
+    if (name == numbers) return kEndless;
+  }
   if (field.is_packable()) return MostValues(field, limits.problem);
   return std::nullopt;
 }

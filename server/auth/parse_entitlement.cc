@@ -36,6 +36,11 @@ std::optional<bool> IsHigh(std::string_view text) {
   return text == "high";
 }
 
+std::optional<bool> IsYes(std::string_view text) {
+  if (text != "yes" && text != "no") return std::nullopt;
+  return text == "yes";
+}
+
 // Longer keys do not appear in messages: the word may be a token with the padding of base64.
 constexpr size_t kLongestKey = 15;
 
@@ -72,6 +77,10 @@ std::optional<std::string> StoreAs(std::string_view key, std::string_view value,
   if (key == "rate") {
     return Store(NumberIn(value, 0.0, 1e9), "calls per second in [0, 1e9]", &e->max_calls_per_s);
   }
+  if (key == "models") {
+    return Store(Bytes(value), "a number in [1, 1024Gi], as in 64Mi", &e->max_model_bytes);
+  }
+  if (key == "worlds") return Store(IsYes(value), "yes or no", &e->worlds);
   return kUnknownKey;
 }
 
@@ -90,7 +99,8 @@ tl::expected<void, std::string> ParseEntitlement(std::string_view word,
     std::string error = "has the unknown key";
     if (key.size() <= kLongestKey) error.append(" ").append(key);
     return tl::unexpected(
-        error.append("; the keys are priority, calls, bytes, work-s, sessions, solve-s, rate"));
+        error.append("; the keys are priority, calls, bytes, work-s, sessions, solve-s, rate, "
+                     "models, worlds"));
   }
   return tl::unexpected("has a value of " + std::string(key) + " that is not " + *expected);
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sap/v1/solver_service.grpc.pb.h"
+#include "sap/v1/world_service.grpc.pb.h"
 #include "server/listen_address.h"
 #include "server/ops/process_status.h"
 #include "server/server_identity.h"
@@ -63,17 +64,19 @@ Labels LabelsOf(Method method) {
   const bool streams = method == Method::kStreamBatch || method == Method::kSolveSession;
   const bool both = method == Method::kSolveSession;
   return {{"grpc_type", both ? "bidi_stream" : (streams ? "server_stream" : "unary")},
-          {"grpc_service", v1::SolverService::service_full_name()},
+          {"grpc_service", static_cast<int>(method) < kNumSolverMethods
+                               ? v1::SolverService::service_full_name()
+                               : v1::WorldService::service_full_name()},
           {"grpc_method", Name(method)}};
 }
 
-void AddCalls(const Metrics& metrics, Families* families) {
+void AddCalls(const Metrics& metrics, int methods, Families* families) {
   families->Begin("grpc_server_started_total", "Calls started.", MetricType::Counter);
-  for (int i = 0; i < kNumMethods; ++i) {
+  for (int i = 0; i < methods; ++i) {
     families->Add(LabelsOf(static_cast<Method>(i)), static_cast<double>(metrics.started[i].Sum()));
   }
   families->Begin("grpc_server_handled_total", "Calls ended, by status code.", MetricType::Counter);
-  for (int i = 0; i < kNumMethods; ++i) {
+  for (int i = 0; i < methods; ++i) {
     for (int code = 0; code < kNumCodes; ++code) {
       Labels labels = LabelsOf(static_cast<Method>(i));
       labels.push_back({"grpc_code", NameOfCode(code)});
@@ -81,7 +84,7 @@ void AddCalls(const Metrics& metrics, Families* families) {
     }
   }
   families->Begin("grpc_server_handling_seconds", "Duration of calls.", MetricType::Histogram);
-  for (int i = 0; i < kNumMethods; ++i) {
+  for (int i = 0; i < methods; ++i) {
     families->Add(LabelsOf(static_cast<Method>(i)), metrics.durations[i]);
   }
   families->Begin("sap_refused_total", "Calls and steps rejected, by the limit that was exceeded.",
@@ -159,6 +162,35 @@ void AddServer(const Metrics& metrics, RequestHandler* handler, Families* famili
       .Add({{"version", ServerVersion()}, {"instruction_set", InstructionSet()}}, 1);
 }
 
+void AddWorlds(const Metrics& metrics, const WorldHandler& worlds, Families* families) {
+  const auto gauge = [&](const char* name, const char* help, double value) {
+    families->Begin(name, help, MetricType::Gauge).Add({}, value);
+  };
+  const auto counter = [&](const char* name, const char* help, double value) {
+    families->Begin(name, help, MetricType::Counter).Add({}, value);
+  };
+  gauge("sap_models", "Models that are kept.", worlds.models().models());
+  gauge("sap_model_bytes", "Bytes of these.", static_cast<double>(worlds.models().bytes()));
+  const WorkerPool& workers = worlds.workers();
+  families->Begin("sap_world_workers", "Processes that step worlds.", MetricType::Gauge)
+      .Add({{"state", "busy"}}, workers.in_use())
+      .Add({{"state", "idle"}}, workers.idle());
+  gauge("sap_world_worker_bytes", "Resident memory of these.",
+        static_cast<double>(workers.resident_bytes()));
+  families->Begin("sap_world_workers_ended_total", "Processes that stepped worlds and have ended.",
+                  MetricType::Counter);
+  for (int i = 0; i < kNumWorkerEnds; ++i) {
+    const auto why = static_cast<WorkerEnd>(i);
+    families->Add({{"reason", Name(why)}}, static_cast<double>(workers.ended(why)));
+  }
+  counter("sap_world_steps_total", "Steps of worlds.",
+          static_cast<double>(metrics.world_steps.Sum()));
+  counter("sap_world_slices_total", "Slices of calls in which they were taken.",
+          static_cast<double>(metrics.world_slices.Sum()));
+  counter("sap_world_seconds_total", "Time of these slices.",
+          static_cast<double>(metrics.world_time_us.Sum()) * 1e-6);
+}
+
 // Metrics of the files of the server, its log included.
 void AddFiles(const MetricSources& sources, Families* families) {
   const auto gauge = [&](const char* name, const char* help, double value) {
@@ -223,9 +255,11 @@ constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
 std::vector<MetricFamily> CollectMetrics(const MetricSources& sources, const std::string& served) {
   std::vector<MetricFamily> all;
   Families families(&all);
-  AddCalls(*sources.metrics, &families);
+  AddCalls(*sources.metrics, sources.worlds != nullptr ? kNumMethods : kNumSolverMethods,
+           &families);
   AddProblems(*sources.metrics, &families);
   AddServer(*sources.metrics, sources.handler, &families);
+  if (sources.worlds != nullptr) AddWorlds(*sources.metrics, *sources.worlds, &families);
   AddFiles(sources, &families);
   AddMemory(sources.handler->config().memory_limit_bytes, &families);
   AddProcess(served, &families);

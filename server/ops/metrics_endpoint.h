@@ -24,6 +24,7 @@
 #include "server/ops/trace_exporter.h"
 #include "server/service/metrics.h"
 #include "server/service/request_handler.h"
+#include "server/worlds/world_handler.h"
 
 namespace sap {
 
@@ -35,6 +36,7 @@ struct MetricSources {
   const BearerTokens* tokens{nullptr};              // null: no token file
   const CallLog* log{nullptr};
   const TraceExporter* traces{nullptr};  // null: no collector
+  const WorldHandler* worlds{nullptr};  // null: the server steps none
 };
 
 class MetricsEndpoint {

@@ -78,7 +78,7 @@ void SetOptions(const ServerConfig& config, grpc::ServerBuilder* builder) {
 }  // namespace
 
 GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
-                       const CallObserver& observer)
+                       const CallObserver& observer, WorldHandler* worlds)
     : handler_(handler),
       authenticator_(&handler->admission(), tokens),
       observer_(observer),
@@ -86,20 +86,25 @@ GrpcServer::GrpcServer(const ServerConfig& config, RequestHandler* handler, Bear
       transfers_(config),
       long_messages_(config.solver_nice),
       solver_service_({handler, &in_flight_calls_, &authenticator_, &observer_, &rejection_limiter_,
-                       &transfers_, &long_messages_}),
+                       &transfers_, &long_messages_, worlds}),
       health_service_(config.connection, &in_flight_calls_, &authenticator_, observer_),
-      unknown_methods_(&in_flight_calls_,
-                       "there is no such method; calls of operators are for --admin-listen") {}
+      unknown_methods_(
+          &in_flight_calls_, "there is no such method; calls of operators are for --admin-listen",
+          {"/" + std::string(v1::WorldService::service_full_name()) + "/", kNoWorlds}) {
+  if (worlds == nullptr) return;
+  world_service_.emplace(ServiceContext{handler, &in_flight_calls_, &authenticator_, &observer_,
+                                        &rejection_limiter_, &transfers_, &long_messages_, worlds});
+}
 
 tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
     const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
-    const CallObserver& observer, const ServerCertificates* certificates) {
+    const CallObserver& observer, const ServerCertificates* certificates, WorldHandler* worlds) {
   auto claim = AddressClaim::Make(config.listen);
   if (!claim) return tl::unexpected("cannot listen on " + config.listen + ": " + claim.error());
   KeepGrpcInitialized();
   // The plugin applies to builders constructed after this.
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  std::unique_ptr<GrpcServer> self(new GrpcServer(config, handler, tokens, observer));
+  std::unique_ptr<GrpcServer> self(new GrpcServer(config, handler, tokens, observer, worlds));
   self->claim_ = std::move(*claim);
   grpc::ServerBuilder builder;
   SetOptions(config, &builder);
@@ -107,6 +112,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   int port = 0;
   builder.AddListeningPort(config.listen, MakeServerCredentials(certificates), &port);
   builder.RegisterService(self->solver_service_.service());
+  if (self->world_service_) builder.RegisterService(self->world_service_->service());
   builder.RegisterService(self->health_service_.service());
   builder.RegisterAsyncGenericService(self->unknown_methods_.service());
   // One thread assists the threads of the queues.
@@ -122,6 +128,7 @@ tl::expected<std::unique_ptr<GrpcServer>, std::string> GrpcServer::Start(
   const int awaited = std::max(kMinAwaitedCalls, kAwaitedCalls / num_queues);
   for (const auto& queue : self->queues_) {
     self->solver_service_.Await(queue.get(), awaited);
+    if (self->world_service_) self->world_service_->Await(queue.get(), awaited);
     self->health_service_.Await(queue.get(), awaited);
     self->unknown_methods_.Await(queue.get(), awaited);
   }
@@ -157,15 +164,20 @@ void GrpcServer::RunSweeper() {
        ++i) {
     const MessageTransfers::State transfers = transfers_.Sweep();
     observer_.ReadsInProgress(transfers.waiting, transfers.slow);
-    if (transfers.evicted) solver_service_.Sweep();
+    if (transfers.evicted) SweepCalls();
     if (i % kTransferSweepsPerSweep != 0) continue;
-    solver_service_.Sweep();
+    SweepCalls();
     health_service_.Sweep();
     observer_.MemoryChanged(handler_->Sweep(
         [this] { return ReadProcessMemory(handler_->config().memory_limit_bytes); }));
     MemoryReserve::Refill();
     observer_.Sweep();
   }
+}
+
+void GrpcServer::SweepCalls() {
+  solver_service_.Sweep();
+  if (world_service_) world_service_->Sweep();
 }
 
 void GrpcServer::AnnounceDrain() {

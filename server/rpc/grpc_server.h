@@ -32,6 +32,7 @@
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/rpc/solver_service.h"
 #include "server/rpc/unknown_methods.h"
+#include "server/rpc/world_service.h"
 #include "server/server_config.h"
 #include "server/service/request_handler.h"
 
@@ -43,11 +44,11 @@ class GrpcServer {
   // available, also if another server uses it. The handler must outlive the server. If tokens are
   // given (they may be null and must outlive the server), every call except health checks needs
   // one, and reflection is not offered. Without certificates (null; they must outlive the server)
-  // it serves plain text.
+  // it serves plain text, without worlds (likewise) no WorldService.
   static tl::expected<std::unique_ptr<GrpcServer>, std::string> Start(
       const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens = nullptr,
       const CallObserver& observer = CallObserver(nullptr, nullptr),
-      const ServerCertificates* certificates = nullptr);
+      const ServerCertificates* certificates = nullptr, WorldHandler* worlds = nullptr);
 
   // Cancels in-flight calls and waits for them to end.
   ~GrpcServer();
@@ -72,10 +73,11 @@ class GrpcServer {
 
  private:
   GrpcServer(const ServerConfig& config, RequestHandler* handler, BearerTokens* tokens,
-             const CallObserver& observer);
+             const CallObserver& observer, WorldHandler* worlds);
 
   void StartThreads(bool assisted);
   void RunSweeper();
+  void SweepCalls();
 
   std::string address_;
   std::optional<AddressClaim> claim_;  // until all else has ended
@@ -87,6 +89,7 @@ class GrpcServer {
   MessageTransfers transfers_;
   LongMessages long_messages_;
   SolverService solver_service_;
+  std::optional<WorldService> world_service_;  // where the server steps worlds
   HealthService health_service_;
   UnknownMethods unknown_methods_;
   std::vector<std::unique_ptr<grpc::ServerCompletionQueue>> queues_;

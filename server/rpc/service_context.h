@@ -8,6 +8,7 @@
 #include "server/rpc/message_transfers.h"
 #include "server/rpc/rejection_rate_limiter.h"
 #include "server/service/request_handler.h"
+#include "server/worlds/world_handler.h"
 
 namespace sap {
 
@@ -19,6 +20,7 @@ struct ServiceContext {
   RejectionRateLimiter* rejection_limiter{nullptr};  // delays of rejections
   MessageTransfers* transfers{nullptr};              // messages being received or sent
   LongMessages* long_messages{nullptr};              // null: all are parsed where they arrive
+  WorldHandler* worlds{nullptr};                     // null: the server steps none
 };
 
 }  // namespace sap

@@ -44,8 +44,9 @@ SolverService::SolverService(const ServiceContext& context)
                                               &RequestHandler::StartDifferentiateBatch, context)),
       info_({&service_, static_cast<int>(Method::kGetServerInfo), context, Method::kGetServerInfo,
              /*answered_while_draining=*/true, /*reserves=*/false},
-            [handler = context.handler](InfoMethod::Call* call) {
+            [handler = context.handler, worlds = context.worlds](InfoMethod::Call* call) {
               *call->response() = handler->Info(call->call_context().account);
+              if (worlds != nullptr) worlds->Describe(call->response());
               call->Finish(grpc::Status::OK);
             }) {}
 

@@ -39,7 +39,7 @@ class SolverService {
       UnaryMethod<v1::DifferentiateBatchRequest, v1::DifferentiateBatchResponse>;
   using InfoMethod = UnaryMethod<v1::GetServerInfoRequest, v1::GetServerInfoResponse>;
 
-  HeadersFirstService<v1::SolverService::Service> service_{kNumMethods};
+  HeadersFirstService<v1::SolverService::Service> service_{kNumSolverMethods};
   SolveMethod solve_;
   BatchMethod solve_batch_;
   BatchStream stream_batch_;

@@ -45,6 +45,8 @@ class UnaryMethod<RequestMessage, ResponseMessage>::Call final : public RequestC
       : RequestCall(method, queue), method_(method) {}
 
   const Request& request() const { return request_; }
+  // For a handler that takes it apart.
+  Request* mutable_request() { return &request_; }
   Response* response() { return &response_; }
   CallContext call_context() const { return SolveContext(arrival_); }
 

@@ -1,6 +1,7 @@
 #include "server/rpc/unknown_methods.h"
 
 #include "server/rpc/completion_tag.h"
+#include "server/rpc/rpc_status.h"
 
 namespace sap {
 
@@ -16,7 +17,11 @@ class UnknownMethods::Call {
   void Accepted(bool ok) {
     if (!ok) return Finished(false);  // shutting down
     new Call(owner_, queue_);
-    stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, owner_->text_}, &finished_tag_);
+    const Absent& absent = owner_->absent_;
+    const bool is_absent = absent.text != nullptr && context_.method().starts_with(absent.prefix);
+    if (is_absent) MarkAsServed(&context_);
+    stream_.Finish({grpc::StatusCode::UNIMPLEMENTED, is_absent ? absent.text : owner_->text_},
+                   &finished_tag_);
   }
 
   void Finished(bool) {

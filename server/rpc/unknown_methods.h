@@ -7,15 +7,24 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <string>
+#include <utility>
+
 #include "server/rpc/in_flight_calls.h"
 
 namespace sap {
 
 class UnknownMethods {
  public:
-  // The text is that of the status.
-  UnknownMethods(InFlightCalls* in_flight_calls, const char* text)
-      : in_flight_calls_(in_flight_calls), text_(text) {}
+  // A service that the server may have and has not, and why.
+  struct Absent {
+    std::string prefix;  // of the paths of its methods
+    const char* text;
+  };
+
+  // The text is that of the status, except for methods of the absent service.
+  UnknownMethods(InFlightCalls* in_flight_calls, const char* text, Absent absent = {"", nullptr})
+      : in_flight_calls_(in_flight_calls), text_(text), absent_(std::move(absent)) {}
 
   grpc::AsyncGenericService* service() { return &service_; }
 
@@ -28,6 +37,7 @@ class UnknownMethods {
   grpc::AsyncGenericService service_;
   InFlightCalls* const in_flight_calls_;
   const char* const text_;
+  const Absent absent_;
 };
 
 }  // namespace sap

@@ -48,9 +48,9 @@ Histogram::Counts Histogram::Read() const {
 }
 
 const char* Name(Method method) {
-  constexpr const char* kNames[] = {"Solve",        "SolveBatch",    "StreamBatch",
-                                    "SolveSession", "Differentiate", "DifferentiateBatch",
-                                    "GetServerInfo"};
+  constexpr const char* kNames[] = {"Solve",         "SolveBatch",    "StreamBatch",
+                                    "SolveSession",  "Differentiate", "DifferentiateBatch",
+                                    "GetServerInfo", "PutModel",      "Advance"};
   return kNames[static_cast<int>(method)];
 }
 

@@ -64,7 +64,7 @@ class Histogram {
   std::array<Shard, kMetricShards> shards_;
 };
 
-// Methods of the service, in the order of the schema.
+// Methods of the services, in the order of the schema.
 enum class Method : uint8_t {
   kSolve,
   kSolveBatch,
@@ -73,8 +73,12 @@ enum class Method : uint8_t {
   kDifferentiate,
   kDifferentiateBatch,
   kGetServerInfo,
+  // Methods of WorldService:
+  kPutModel,
+  kAdvance,
 };
-constexpr int kNumMethods = 7;
+constexpr int kNumSolverMethods = 7;
+constexpr int kNumMethods = 9;
 const char* Name(Method method);
 
 // Phases between the arrival of a problem and its answer.
@@ -101,6 +105,13 @@ class Metrics {
   void ProblemEnded(const std::array<double, kNumPhases>& phases_s,
                     const ContactSolution* solution);
 
+  // Counts steps of worlds that were taken in a slice.
+  void WorldsStepped(int64_t steps, double took_s) {
+    world_slices.Add();
+    world_steps.Add(static_cast<uint64_t>(steps));
+    world_time_us.Add(static_cast<uint64_t>(took_s * 1e6));
+  }
+
   // Counts a rejection by the named limit.
   void Refused(const std::string& limit);
   std::map<std::string, uint64_t> refusals() const;
@@ -119,6 +130,9 @@ class Metrics {
   Counter problems_failed;
   Counter session_steps;
   Counter sessions_expired;
+  Counter world_slices;
+  Counter world_steps;
+  Counter world_time_us;              // of workers in slices
   Counter watches_refused;            // Watch streams of the health service, evicted ones included
   std::atomic<int> watches{0};        // open
   std::atomic<int> reads_waiting{0};  // requests that are not yet read

@@ -147,7 +147,13 @@ MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& 
   MemoryGuard::Change change = MemoryGuard::Change::kNone;
   if (now >= next_look_) {
     next_look_ = now + kPeriod;
-    change = memory_guard_.Look({read_memory, [this] {
+    const auto read_all = [&] {
+      ProcessMemory memory = read_memory();
+      memory.resident_bytes += other_memory_.child_bytes();
+      return memory;
+    };
+    change = memory_guard_.Look({read_all, [this] {
+                                   other_memory_.free_caches();
                                    idle_solvers_.Clear();
                                    idle_jobs_.Clear();
                                    idle_solves_.Clear();
@@ -155,7 +161,8 @@ MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& 
                                  }});
   }
   admission_.SetShortOfMemory(memory_guard_.is_short() || MemoryReserve::IsSpent());
-  heap_trimmer_.Sweep(now, memory_guard_.memory().resident_bytes - counted_bytes());
+  heap_trimmer_.Sweep(
+      now, memory_guard_.memory().resident_bytes - other_memory_.child_bytes() - counted_bytes());
   return change;
 }
 

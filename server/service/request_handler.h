@@ -90,9 +90,18 @@ class RequestHandler {
   MemoryGuard::Change Sweep(const std::function<ProcessMemory()>& read_memory,
                             Clock::time_point now = Clock::now());
 
+  // Memory of others that serve calls in this process or for it. Counts are as of now.
+  struct OtherMemory {
+    std::function<int64_t()> kept_bytes = [] { return int64_t{0}; };   // in this process
+    std::function<int64_t()> child_bytes = [] { return int64_t{0}; };  // resident, of its children
+    std::function<void()> free_caches = [] {};
+  };
+  // Before calls begin, and for their time.
+  void Watch(OtherMemory other) { other_memory_ = std::move(other); }
+
   // Memory that is counted: what calls hold, what sessions and idle objects keep.
   int64_t counted_bytes() const {
-    return admission_.bytes() + admission_.kept_bytes() + idle_bytes();
+    return admission_.bytes() + admission_.kept_bytes() + idle_bytes() + other_memory_.kept_bytes();
   }
   // Memory kept for later calls.
   int64_t idle_bytes() const {
@@ -101,6 +110,9 @@ class RequestHandler {
 
   Admission& admission() { return admission_; }
   const FairQueue& queue() const { return queue_; }
+  FairQueue& queue() { return queue_; }
+  // The account of calls without one.
+  ClientAccount* this_process() const { return this_process_.get(); }
 
   const ServerConfig& config() const { return config_; }
 
@@ -179,6 +191,7 @@ class RequestHandler {
   const Telemetry telemetry_;
   Admission admission_;
   HeapTrimmer heap_trimmer_;
+  OtherMemory other_memory_;
   MemoryGuard memory_guard_;
   Clock::time_point next_look_;  // at the memory of the process
   const std::shared_ptr<ClientAccount> this_process_;

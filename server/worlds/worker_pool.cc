@@ -29,10 +29,25 @@ const char* Name(WorkerEnd end) {
   return kNames[static_cast<int>(end)];
 }
 
+tl::expected<ModelSizes, ServiceError> WorkerPool::Lease::Load(
+    const ModelSource& model, const Worker::IsStopped& is_stopped) {
+  auto sizes = idle_.worker->Load(model, is_stopped);
+  if (sizes) idle_.models.insert(model.id);
+  return sizes;
+}
+
+ServiceStatus WorkerPool::Lease::Prepare(const ModelSource& model,
+                                         const Worker::IsStopped& is_stopped) {
+  if (idle_.models.contains(model.id)) return {};
+  const auto sizes = Load(model, is_stopped);
+  if (!sizes) return tl::unexpected(sizes.error());
+  return {};
+}
+
 tl::expected<WorkerPool::Lease, ServiceError> WorkerPool::Take(std::string_view client,
                                                                const ModelId& model) {
-  std::unique_ptr<Worker> worker = TakeIdle(client, model);
-  if (worker == nullptr) {
+  std::optional<Idle> taken = TakeIdle(client, model);
+  if (!taken) {
     auto started = start_();
     if (!started) {
       ServiceError error{ServiceCode::kUnavailable,
@@ -41,39 +56,41 @@ tl::expected<WorkerPool::Lease, ServiceError> WorkerPool::Take(std::string_view 
       error.retry_after_s = 1;
       return tl::unexpected(error);
     }
-    worker = std::move(*started);
+    taken = Idle{std::move(*started), "", {}, {}};
   }
+  taken->client = client;
   in_use_.fetch_add(1, std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
-  pids_.push_back(worker->pid());
-  return Lease(this, std::move(worker), std::string(client), model);
+  pids_.push_back(taken->worker->pid());
+  return Lease(this, std::move(*taken));
 }
 
 // Makes room for one that is started, where there is none for it once it is idle.
-std::unique_ptr<Worker> WorkerPool::TakeIdle(std::string_view client, const ModelId& model) {
+std::optional<WorkerPool::Idle> WorkerPool::TakeIdle(std::string_view client,
+                                                     const ModelId& model) {
   std::unique_ptr<Worker> ended;  // outside of the lock
   const std::lock_guard lock(mutex_);
   auto best = idle_.end();
   int best_score = 0;
   for (auto entry = idle_.begin(); entry != idle_.end(); ++entry) {
     const bool own = entry->client == client;
-    const int score = own && entry->model == model ? 3 : own ? 2 : entry->client.empty() ? 1 : 0;
+    const int score = own ? (entry->models.contains(model) ? 3 : 2) : entry->client.empty() ? 1 : 0;
     if (score > best_score) {
       best = entry;
       best_score = score;
     }
   }
   if (best != idle_.end()) {
-    std::unique_ptr<Worker> worker = std::move(best->worker);
+    Idle taken = std::move(*best);
     idle_.erase(best);
-    return worker;
+    return taken;
   }
   if (std::ssize(idle_) >= max_idle_) {
     ended = std::move(idle_.back().worker);
     idle_.pop_back();
     CountEnd(WorkerEnd::kOtherClient);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void WorkerPool::Return(int pid, Idle idle) {
@@ -82,7 +99,7 @@ void WorkerPool::Return(int pid, Idle idle) {
     const std::lock_guard lock(mutex_);
     pids_.erase(std::ranges::find(pids_, pid));
   }
-  if (!idle.worker->is_alive()) return CountEnd(WorkerEnd::kLost);
+  if (idle.worker == nullptr || !idle.worker->is_alive()) return CountEnd(WorkerEnd::kLost);
   idle.since = Clock::now();
   Keep(std::move(idle));
 }

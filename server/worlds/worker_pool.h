@@ -10,13 +10,15 @@
 #include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
+#include <utility>
 
 #include "server/worlds/model_cache.h"
 #include "server/worlds/worker.h"
-#include "server/worlds/worker_process.h"
 
 namespace sap {
 
@@ -35,8 +37,8 @@ class WorkerPool {
   using Clock = std::chrono::steady_clock;
   struct Idle {
     std::unique_ptr<Worker> worker;
-    std::string client;  // empty: nobody yet
-    ModelId model;       // that it had last
+    std::string client;        // empty: nobody yet
+    std::set<ModelId> models;  // that it has loaded
     Clock::time_point since;
   };
 
@@ -49,18 +51,25 @@ class WorkerPool {
   // A worker in use, which returns to the pool.
   class Lease {
    public:
-    Lease(WorkerPool* pool, std::unique_ptr<Worker> worker, std::string client,
-          const ModelId& model)
-        : pool_(pool),
-          pid_(worker->pid()),
-          idle_{std::move(worker), std::move(client), model, {}} {}
+    Lease(WorkerPool* pool, Idle idle)
+        : pool_(pool), pid_(idle.worker->pid()), idle_(std::move(idle)) {}
     ~Lease() {
-      if (idle_.worker != nullptr) pool_->Return(pid_, std::move(idle_));
+      if (pool_ != nullptr) pool_->Return(pid_, std::move(idle_));
     }
-    Lease(Lease&&) = default;
+    Lease(Lease&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)),
+          pid_(other.pid_),
+          idle_(std::move(other.idle_)) {}
     Lease& operator=(Lease&&) = delete;
 
+    // Ends the worker, which is not to be trusted any more.
+    void End() { idle_.worker.reset(); }
+
     Worker* operator->() const { return idle_.worker.get(); }
+    tl::expected<ModelSizes, ServiceError> Load(const ModelSource& model,
+                                                const Worker::IsStopped& is_stopped);
+    // Loads it unless the worker has. It may have dropped it since: then Advance loads it.
+    ServiceStatus Prepare(const ModelSource& model, const Worker::IsStopped& is_stopped);
 
    private:
     WorkerPool* pool_;
@@ -68,8 +77,8 @@ class WorkerPool {
     Idle idle_;
   };
 
-  // A worker for the client: of those that are idle the one that had the model last, else another
-  // one of the client, else one that has served nobody. UNAVAILABLE: none can be started.
+  // A worker for the client: of those that are idle one that has the model, else another one of the
+  // client, else one that has served nobody. UNAVAILABLE: none can be started.
   tl::expected<Lease, ServiceError> Take(std::string_view client, const ModelId& model);
 
   // Keeps a worker that has served nobody yet.
@@ -87,7 +96,7 @@ class WorkerPool {
   }
 
  private:
-  std::unique_ptr<Worker> TakeIdle(std::string_view client, const ModelId& model);
+  std::optional<Idle> TakeIdle(std::string_view client, const ModelId& model);
   void Return(int pid, Idle idle);
   void Keep(Idle idle);
   void CountEnd(WorkerEnd why) {

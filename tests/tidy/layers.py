@@ -24,12 +24,12 @@ CONFIGURATION = ("server/server_config.h", "server/service_error.h", "server/lis
                  "server/server_identity.h", *FLAGS, *ENGINE)
 SCHEDULING = (*CONFIGURATION, "server/scheduling/")
 SERVICE = (*SCHEDULING, *CODEC, "server/service/")
-WORLDS = (*SERVICE, "server/worlds/", "client/mujoco/python_calls.h")
+WORLDS = (*SERVICE, "server/worlds/", "client/mujoco/python_calls.h", "client/mujoco/sap_mujoco.h")
 AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*WORLDS, *AUTH, "server/ops/")
 BACKEND = ("client/cpp/backend/", *(f"client/cpp/{name}.h" for name in (
     "connect_options", "credentials", "derivatives", "error", "outcomes", "problem",
-    "resting_islands", "server_info", "session", "solution", "solve_options", "worlds")), *ENGINE)
+    "resting_islands", "server_info", "session", "solution", "solve_options")), *ENGINE)
 CLIENT = ("client/cpp/", "solver/split/", *FLAGS, *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,

@@ -37,3 +37,4 @@ MODULES = _compiled()
 _BY_NAME = {module.DESCRIPTOR.name: module for module in MODULES}
 problem_pb2 = _BY_NAME["sap/v1/problem.proto"]
 solution_pb2 = _BY_NAME["sap/v1/solution.proto"]
+world_service_pb2 = _BY_NAME["sap/v1/world_service.proto"]

@@ -15,6 +15,7 @@ class ServerProcess:
 
     Attributes:
         address: Where, with the port that it got for port 0.
+        pid: Number of the process.
     """
 
     def __init__(self, address: str, *flags: str) -> None:
@@ -28,6 +29,7 @@ class ServerProcess:
         listening = self._process.stdout.readline()
         assert listening.startswith("listening on "), listening
         self.address = listening.split()[-1]
+        self.pid = self._process.pid
 
     def __enter__(self) -> ServerProcess:
         return self

@@ -48,7 +48,7 @@ class Struct(ctypes.Structure):
         if not isinstance(target, ctypes.Structure):
             target = self.pointees[name](target)
         setattr(self, name, ctypes.addressof(target))
-        self.keep(target)
+        self._keep(target)
 
     def number(self, name: str) -> Any:
         """The number that a member points to; None: NULL."""
@@ -59,10 +59,9 @@ class Struct(ctypes.Structure):
         """Sets an array, as sap_doubles, to values of its type, which are kept."""
         array = getattr(self, name)
         array.data, array.length = values.ctypes.data, values.size
-        self.keep(values)
+        self._keep(values)
 
-    def keep(self, target: Any) -> None:
-        """Keeps something as long as the struct."""
+    def _keep(self, target: Any) -> None:
         self._kept = (*getattr(self, "_kept", ()), target)
 
 
