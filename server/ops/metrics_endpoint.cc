@@ -6,8 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "sap/v1/solver_service.grpc.pb.h"
-#include "sap/v1/world_service.grpc.pb.h"
 #include "server/listen_address.h"
 #include "server/ops/process_status.h"
 #include "server/server_identity.h"
@@ -64,9 +62,7 @@ Labels LabelsOf(Method method) {
   const bool streams = method == Method::kStreamBatch || method == Method::kSolveSession;
   const bool both = method == Method::kSolveSession;
   return {{"grpc_type", both ? "bidi_stream" : (streams ? "server_stream" : "unary")},
-          {"grpc_service", static_cast<int>(method) < kNumSolverMethods
-                               ? v1::SolverService::service_full_name()
-                               : v1::WorldService::service_full_name()},
+          {"grpc_service", ServiceOf(method)},
           {"grpc_method", Name(method)}};
 }
 

@@ -22,7 +22,6 @@ constexpr int kMaxSpans = 4096;  // kept until they are sent
 constexpr std::chrono::seconds kPause{1};
 constexpr std::chrono::milliseconds kTimeout{5000};
 constexpr std::chrono::milliseconds kLastTimeout{1000};
-constexpr const char* kService = "sap.v1.SolverService";
 
 template <size_t kBytes>
 std::string TextOf(const std::array<uint8_t, kBytes>& bytes) {
@@ -96,13 +95,14 @@ bool IsErrorOfServer(int code) {
 
 void WriteCall(const TracedCall& call, const std::string& id, otlp::Span* span) {
   const char* const method = Name(call.method);
+  const char* const service = ServiceOf(call.method);
   span->set_trace_id(TextOf(call.trace->parent().trace_id));
   span->set_span_id(id);
   span->set_parent_span_id(TextOf(call.trace->parent().span_id));
-  span->set_name(std::string(kService) + "/" + method + (call.step_id ? " step" : ""));
+  span->set_name(std::string(service) + "/" + method + (call.step_id ? " step" : ""));
   span->set_kind(otlp::Span::SPAN_KIND_SERVER);
   AddText("rpc.system", "grpc", span);
-  AddText("rpc.service", kService, span);
+  AddText("rpc.service", service, span);
   AddText("rpc.method", method, span);
   AddNumber("rpc.grpc.status_code", static_cast<uint64_t>(call.code), span);
   AddText("sap.client", call.client, span);

@@ -54,6 +54,11 @@ const char* Name(Method method) {
   return kNames[static_cast<int>(method)];
 }
 
+const char* ServiceOf(Method method) {
+  return static_cast<int>(method) < kNumSolverMethods ? "sap.v1.SolverService"
+                                                      : "sap.v1.WorldService";
+}
+
 const char* Name(Phase phase) {
   constexpr const char* kNames[] = {"queue", "decode", "solve", "encode"};
   return kNames[static_cast<int>(phase)];

@@ -80,6 +80,8 @@ enum class Method : uint8_t {
 constexpr int kNumSolverMethods = 7;
 constexpr int kNumMethods = 9;
 const char* Name(Method method);
+// Full name of the service that has the method.
+const char* ServiceOf(Method method);
 
 // Phases between the arrival of a problem and its answer.
 enum class Phase : uint8_t { kQueue, kDecode, kSolve, kEncode };

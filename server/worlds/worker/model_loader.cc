@@ -109,8 +109,8 @@ struct ModelLoader::Loading {
   std::array<char, 900> error;
 };
 
-void ModelLoader::Parse(void* loading) {
-  auto& l = *static_cast<Loading*>(loading);
+void ModelLoader::Parse(Loading* loading) {
+  Loading& l = *loading;
   l.loader.default_vfs_(&l.vfs);
   for (const ModelFile& file : l.files) {
     const int bytes = static_cast<int>(file.content.size());
@@ -132,7 +132,7 @@ tl::expected<void*, ModelLoader::Refusal> ModelLoader::Load(std::span<const Mode
                                                             bool is_binary) const {
   Loading loading = {*this, files, is_binary, {}, nullptr, nullptr, {}};
   last_warning = {};
-  if (const EngineStatus run = calls().Run(&Parse, &loading); !run) {
+  if (const EngineStatus run = calls().Run([&] { Parse(&loading); }); !run) {
     return tl::unexpected(Refusal{run.error().message, true});
   }
   if (loading.repeated != nullptr) {

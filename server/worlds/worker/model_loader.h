@@ -62,7 +62,7 @@ class ModelLoader {
       : solver_(std::move(solver)), kinds_(solver_->calls.version) {}
   // The name of the first function that is missing; empty: none is.
   std::string FindFunctions(void* library);
-  static void Parse(void* loading);
+  static void Parse(Loading* loading);
   // Empty: the model has nothing that is not stepped here.
   std::string RefusalOf(const void* model) const;
   int64_t Number(mujoco::row::Row row, const void* model) const;
