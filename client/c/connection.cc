@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "client/c/struct_reader.h"
+#include "client/c/worlds.h"
 
 namespace sap::c {
 namespace {
@@ -191,6 +192,18 @@ Status Connection::DifferentiateBatch(std::span<const sap_differentiation* const
     PutInto(answers[read.index[i]], std::move((*outcomes)[i]), read.values[i].wanted);
   }
   return {};
+}
+
+Status Connection::Advance(const sap_worlds* worlds, const CallSettings& call) {
+  auto read = ReadWorlds(worlds);
+  if (!read) return Fail(read.error());
+  if (Status checked = client::CheckWorlds(read->view); !checked) return checked;
+  const client::WorldsOptions options{.call = call.options};
+  Status advanced = client::Await<Status>([&](Where where, Done<Status> done) {
+    backend_->Advance(read->view, options, call.left(), where, std::move(done));
+  });
+  if (advanced) WriteOutcomes(*read, worlds);
+  return advanced;
 }
 
 tl::expected<client::Session, Error> Connection::OpenSession(const sap_options* options,

@@ -10,6 +10,7 @@
 #include "client/c/answer.h"
 #include "client/c/call.h"
 #include "client/c/sap_islands.h"
+#include "client/c/sap_islands_worlds.h"
 #include "client/cpp/backend/backend.h"
 #include "solver/parallel/forked_threads.h"
 #include "solver/problem/solver_options.h"
@@ -42,6 +43,7 @@ class Connection {
                        AnswerContent* answer);
   Status DifferentiateBatch(std::span<const sap_differentiation* const> requests,
                             const double* time_budget_s, const CallSettings& call, Answers answers);
+  Status Advance(const sap_worlds* worlds, const CallSettings& call);
   tl::expected<client::Session, Error> OpenSession(const sap_options* options,
                                                    const CallSettings& call);
 

@@ -11,7 +11,7 @@ extern "C" {
 
 #define SAP_PYTHON_API __attribute__((visibility("default")))
 
-/* sap_islands_types.h, then the headers of the loops of the adapters. */
+/* sap_islands_types.h and sap_islands_worlds.h, then the headers of the loops of the adapters. */
 SAP_PYTHON_API const char* sap_declarations(void);
 
 #ifdef __cplusplus

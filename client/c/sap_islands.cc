@@ -16,6 +16,7 @@
 #include "client/c/connection.h"
 #include "client/c/files.h"
 #include "client/c/run_call.h"
+#include "client/c/sap_islands_worlds.h"
 #include "client/c/session.h"
 #include "client/c/struct_reader.h"
 #include "client/cpp/backend/backend.h"
@@ -332,6 +333,14 @@ int32_t sap_differentiate_batch(sap_client* client, int64_t count,
                     return connection->DifferentiateBatch(List(requests, count), time_budget_s,
                                                           settings, list);
                   });
+}
+
+int32_t sap_worlds_advance(sap_client* client, const sap_worlds* worlds, const sap_call* call,
+                           sap_answer* answer) {
+  return RunOn(client, call, Answers(&answer, 1),
+               [=](const auto& connection, const auto& settings) {
+                 return connection->Advance(worlds, settings);
+               });
 }
 
 int32_t sap_session_open(sap_client* client, const sap_options* options, const sap_call* call,

@@ -83,6 +83,14 @@ class Client::Calls {
                                  ForEachProblem(requests.size(), std::move(done)));
   }
 
+  void Advance(const WorldsView& worlds, const WorldsOptions& options, Where where,
+               Done<Status> done) {
+    if (Status checked = CheckWorlds(worlds); !checked) return done(checked);
+    const auto deadline = CheckDeadline(options.deadline);
+    if (!deadline) return done(tl::unexpected(deadline.error()));
+    backend_->Advance(worlds, options, *deadline, where, std::move(done));
+  }
+
  private:
   const std::unique_ptr<Backend> backend_;
 };
@@ -178,6 +186,17 @@ void Client::StartDifferentiateBatch(std::span<const DifferentiateView> requests
                                      const BatchLimits& limits,
                                      Done<std::vector<DerivativesOutcome>> done) {
   calls_->DifferentiateBatch(requests, limits, Where::kInBackground, std::move(done));
+}
+
+tl::expected<void, Error> Client::Advance(const WorldsView& worlds, const WorldsOptions& options) {
+  return Await<Status>([&](Where where, Done<Status> done) {
+    calls_->Advance(worlds, options, where, std::move(done));
+  });
+}
+
+void Client::StartAdvance(const WorldsView& worlds, const WorldsOptions& options,
+                          Done<tl::expected<void, Error>> done) {
+  calls_->Advance(worlds, options, Where::kInBackground, std::move(done));
 }
 
 tl::expected<Session, Error> Client::OpenSession(const SolveOptions& options,

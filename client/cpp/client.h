@@ -25,6 +25,7 @@
 #include "client/cpp/session.h"
 #include "client/cpp/solution.h"
 #include "client/cpp/solve_options.h"
+#include "client/cpp/worlds.h"
 
 namespace sap::client {
 
@@ -103,6 +104,12 @@ class Client {
   void StartDifferentiateBatch(std::span<const DifferentiateView> requests,
                                const BatchLimits& limits,
                                Done<std::vector<DerivativesOutcome>> done);
+
+  // Steps worlds of MuJoCo at servers; see worlds.h. Failures of worlds are in their outcomes. Not
+  // in an embedded server.
+  tl::expected<void, Error> Advance(const WorldsView& worlds, const WorldsOptions& options = {});
+  void StartAdvance(const WorldsView& worlds, const WorldsOptions& options,
+                    Done<tl::expected<void, Error>> done);
 
   // Opens a session, a stream of problems over time; see session.h.
   tl::expected<Session, Error> OpenSession(const SolveOptions& options = {},

@@ -118,7 +118,8 @@ public_library(simulation sap_simulation)
 target_sources(sap_islands PUBLIC
   FILE_SET HEADERS BASE_DIRS client/c FILES
     client/c/sap_islands.h
-    client/c/sap_islands_types.h)
+    client/c/sap_islands_types.h
+    client/c/sap_islands_worlds.h)
 install(TARGETS sap_islands
   EXPORT sap_islands_c
   LIBRARY COMPONENT library NAMELINK_COMPONENT development
@@ -133,7 +134,8 @@ if(TARGET sap_islands_client)
   target_sources(sap_islands_client PUBLIC
     FILE_SET HEADERS BASE_DIRS client/c FILES
       client/c/sap_islands.h
-      client/c/sap_islands_types.h)
+      client/c/sap_islands_types.h
+      client/c/sap_islands_worlds.h)
   install(TARGETS sap_islands_client
     EXPORT sap_islands_c_client
     LIBRARY COMPONENT client_library NAMELINK_COMPONENT development

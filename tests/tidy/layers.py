@@ -29,7 +29,7 @@ AUTH = (*SCHEDULING, "server/auth/")
 OPS = (*WORLDS, *AUTH, "server/ops/")
 BACKEND = ("client/cpp/backend/", *(f"client/cpp/{name}.h" for name in (
     "connect_options", "credentials", "derivatives", "error", "outcomes", "problem",
-    "resting_islands", "server_info", "session", "solution", "solve_options")), *ENGINE)
+    "resting_islands", "server_info", "session", "solution", "solve_options", "worlds")), *ENGINE)
 CLIENT = ("client/cpp/", "solver/split/", *FLAGS, *CODEC)
 FOLDERS = {
     "solver/parallel/": PARALLEL,

@@ -25,7 +25,8 @@ CLIENT = (*LIBRARY, "client", "aio")
 USERS = (*DATA, "client", "unsolved_policy")
 GRADIENTS = (*USERS, "_gradients")
 NATIVE_CALLS = ("binaries", "_library.c_library", "_library.declarations")
-MUJOCO = (*USERS, *NATIVE_CALLS, "replacement", "mujoco")
+MUJOCO = (*USERS, *NATIVE_CALLS, "_library.c_worlds", "_library.native_client", "replacement",
+          "mujoco")
 REFEREE = (*FILES, "client", *MUJOCO, "referee")
 PYTHON = {
     "arrays": (),

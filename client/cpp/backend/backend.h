@@ -17,6 +17,7 @@
 #include "client/cpp/server_info.h"
 #include "client/cpp/session.h"
 #include "client/cpp/solve_options.h"
+#include "client/cpp/worlds.h"
 #include "solver/run/island_forecast.h"
 
 namespace sap::client {
@@ -97,6 +98,15 @@ class Backend {
   virtual tl::expected<IslandForecast, Error> FindIslands(const ContactProblemView&) {
     return tl::unexpected(Error{ErrorCode::kUnimplemented,
                                 "islands are found in process: connect to \"embedded:\"", ""});
+  }
+  // Worlds that CheckWorlds has taken.
+  virtual void Advance(const WorldsView& worlds, const WorldsOptions& options, Timeout deadline,
+                       Where where, Done<Status> done) {
+    static_cast<void>(worlds), static_cast<void>(options), static_cast<void>(deadline);
+    static_cast<void>(where);
+    done(tl::unexpected(Error{ErrorCode::kUnimplemented,
+                              "worlds are stepped by servers; in this process by the functions of "
+                              "client/mujoco/sap_mujoco.h"}));
   }
   virtual tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
       const SolveOptions& options, const SessionOptions& session_options, Timeout deadline) = 0;

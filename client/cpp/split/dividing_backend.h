@@ -40,6 +40,10 @@ class DividingBackend final : public Backend {
                           Done<Outcomes<DerivativesOutcome>> done) override {
     servers().DifferentiateBatch(requests, limits, deadline, where, std::move(done));
   }
+  void Advance(const WorldsView& worlds, const WorldsOptions& options, Timeout deadline,
+               Where where, Done<Status> done) override {
+    servers().Advance(worlds, options, deadline, where, std::move(done));
+  }
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
       const SolveOptions& options, const SessionOptions& session_options,
       Timeout deadline) override;

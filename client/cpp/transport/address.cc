@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace sap::client {
 namespace {
@@ -183,6 +184,38 @@ tl::expected<std::string, Error> ResolveTarget(const Address& address) {
     target += is_ipv4 ? literal.host + ":" + literal.port : InBrackets(literal);
   }
   return target;
+}
+
+tl::expected<std::vector<Address>, Error> ServersOf(const Address& address) {
+  constexpr std::string_view kDnsOfSystem = "dns:///";
+  std::vector<Address> servers;
+  if (address.kind == Address::Kind::kList) {
+    for (const std::string& server : address.servers) {
+      auto parsed = ParseAddress(server);
+      if (!parsed) return tl::unexpected(parsed.error());
+      servers.push_back(std::move(*parsed));
+    }
+    return servers;
+  }
+  if (address.kind != Address::Kind::kDns || !address.text.starts_with(kDnsOfSystem)) {
+    return std::vector<Address>{address};
+  }
+  const auto name = SplitHostPort(std::string_view(address.text).substr(kDnsOfSystem.size()));
+  const auto found = Resolve(*name);
+  if (!found) {
+    return tl::unexpected(
+        Error{ErrorCode::kUnavailable,
+              "address is '" + address.text + "'; it has no address: " + found.error(), "address"});
+  }
+  for (const Literal& literal : *found) {
+    Address server = address;
+    server.kind = Address::Kind::kOne;
+    server.text = literal.is_ipv4 ? "ipv4:" + literal.host + ":" + literal.port
+                                  : "ipv6:" + InBrackets(literal);
+    server.host = name->host;
+    servers.push_back(std::move(server));
+  }
+  return servers;
 }
 
 }  // namespace sap::client

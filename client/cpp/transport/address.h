@@ -35,4 +35,9 @@ tl::expected<Address, Error> ParseAddress(const std::string& text);
 // address.
 tl::expected<std::string, Error> ResolveTarget(const Address& address);
 
+// The servers of an address, each as an address of its own: those of a list, and those that the
+// name of "dns:///NAME:PORT" has now. Any other address is its only one: what is behind a proxy or
+// a control plane cannot be seen.
+tl::expected<std::vector<Address>, Error> ServersOf(const Address& address);
+
 }  // namespace sap::client

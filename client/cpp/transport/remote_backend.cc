@@ -22,6 +22,8 @@
 #include "client/cpp/transport/running_calls.h"
 #include "client/cpp/transport/server_identity.h"
 #include "client/cpp/transport/task.h"
+#include "client/cpp/transport/world_calls.h"
+#include "client/cpp/transport/world_servers.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "sap/v1/solver_service.pb.h"
 #include "solver/parallel/forked_threads.h"
@@ -252,10 +254,18 @@ class RemoteCall {
   Retry retry_;
 };
 
+// The address by its servers; as a whole where calls go to the first one that can be reached.
+Address InTurn(Address address, const ConnectOptions& options) {
+  if (options.in_order) address.kind = Address::Kind::kOne;
+  return address;
+}
+
 class Remote final : public Backend {
  public:
-  Remote(Channel channel, const ConnectOptions& options)
+  Remote(const Address& address, Channel channel, const ConnectOptions& options)
       : low_latency_(options.low_latency),
+        worlds_(
+            std::make_shared<WorldServers>(InTurn(address, options), options.credentials, channel)),
         servers_{.channel = channel.channel,
                  .authorization = std::move(channel.authorization),
                  .health = grpc::health::v1::Health::NewStub(channel.channel),
@@ -270,6 +280,7 @@ class Remote final : public Backend {
       return;
     }
     LeaveToParent(std::move(running_));  // threads of the parent may hold its locks
+    LeaveToParent(std::move(worlds_));
     LeaveToParent(std::move(servers_));
   }
 
@@ -343,6 +354,26 @@ class Remote final : public Backend {
           return OutcomesFrom<DerivativesOutcome>(status, response, count);
         },
         std::move(done));
+  }
+
+  void Advance(const WorldsView& worlds, const WorldsOptions& options, Timeout deadline,
+               Where where, Done<Status> done) override {
+    if (Status allowed = Allowed(options.call); !allowed) return done(allowed);
+    WorldCallSettings settings{
+        .call = options.call,
+        .high_priority = options.priority == Priority::kHigh,
+        .reconnect_within = std::chrono::duration_cast<Clock::duration>(servers_.reconnect_within),
+        .allow_mixed_servers = servers_.allow_mixed};
+    if (deadline) settings.deadline = Clock::now() + *deadline;
+    Run<Status>(
+        CallParameters(options.call, deadline, where),
+        [](Events* events, Servers, CallParameters, std::shared_ptr<WorldServers> servers,
+           WorldsView worlds, WorldCallSettings settings) -> Task<Status> {
+          WorldCalls calls(std::move(servers), events, worlds, settings);
+          Status status = co_await calls.Run();
+          co_return status;
+        },
+        std::move(done), worlds_, worlds, settings);
   }
 
   tl::expected<std::unique_ptr<StepStream>, Error> OpenSession(
@@ -461,6 +492,7 @@ class Remote final : public Backend {
 
   const int generation_{ForkGeneration()};
   const bool low_latency_;
+  std::shared_ptr<WorldServers> worlds_;
   Servers servers_;
   std::shared_ptr<RunningCalls> running_;
 };
@@ -525,7 +557,7 @@ tl::expected<std::unique_ptr<Remote>, Error> ConnectTo(const std::string& addres
       return tl::unexpected(waited.error());
     }
   }
-  return std::make_unique<Remote>(std::move(*channel), options);
+  return std::make_unique<Remote>(*parsed, std::move(*channel), options);
 }
 
 }  // namespace

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import Any
 
 import mujoco
@@ -38,13 +36,28 @@ def pushed(model: mujoco.MjModel, data: mujoco.MjData, count: int) -> FloatArray
     return np.array(states)
 
 
+WITH = ["client", "problems", "thread", "threads"]
+
+
+def rolled_out(
+    client: sap.Client, how: str, model: Any, initial: Any, control: Any, **more: Any
+) -> Any:
+    if how == "client":
+        return adapter.rollout(model, initial, control, client, **more)
+    if how == "problems":
+        tolerance = 1e-10 if more.get("law") == "mujoco" else None
+        options = sap.Options(relative_tolerance=tolerance, islands=True)  # not of a whole step
+        return adapter.rollout(model, initial, control, client, options=options, **more)
+    return adapter.rollout(model, initial, control, threads=3 if how == "threads" else 1, **more)
+
+
 @pytest.mark.parametrize("law", ["sap", "mujoco"])
-@pytest.mark.parametrize("groups", [1, 2, 5])
-def test_rollout_has_the_bits_of_steps(client: sap.Client, law: adapter.Law, groups: int) -> None:
+@pytest.mark.parametrize("how", ["client", "problems", "threads"])
+def test_rollout_has_the_bits_of_steps(client: sap.Client, law: adapter.Law, how: str) -> None:
     model, start = load_kind("everything", "PYRAMIDAL", "EULER")
     initial = pushed(model, start, 5)
     control = np.random.default_rng(1).uniform(-1, 1, (5, STEPS, model.nu))
-    state, sensordata = adapter.rollout(model, initial, control, client, law=law, groups=groups)
+    state, sensordata = rolled_out(client, how, model, initial, control, law=law)
     assert state.shape == (5, STEPS, initial.shape[1])
     assert sensordata.shape == (5, STEPS, model.nsensordata)
     for i in range(0, 5, 4):
@@ -120,17 +133,6 @@ DIVERGING = """
     <geom type="capsule" fromto="0 0 0 .2 0 0" size=".02" mass=".1"/></body></worldbody>
 <actuator><general joint="j" gaintype="affine" gainprm="0 0 3"/></actuator>
 <sensor><jointpos joint="j"/><jointvel joint="j"/></sensor></mujoco>"""
-
-WITH = ["client", "two groups", "thread", "threads"]
-
-
-def rolled_out(
-    client: sap.Client, how: str, model: Any, initial: Any, control: Any, **more: Any
-) -> Any:
-    if how in ("client", "two groups"):
-        groups = 1 if how == "client" else 2
-        return adapter.rollout(model, initial, control, client, groups=groups, **more)
-    return adapter.rollout(model, initial, control, threads=3 if how == "threads" else 1, **more)
 
 
 @pytest.mark.parametrize("how", WITH)
@@ -303,27 +305,12 @@ def test_certificates_tell_how_each_step_was_solved(client: sap.Client, how: str
     assert (certificates[2, 1:] == np.zeros((), certificates.dtype)).all()
 
 
-def test_error_of_one_environment_ends_the_rollout(client: sap.Client) -> None:
-    model = load_scene("clutter", 4)
-    data = mujoco.MjData(model)
-    while data.time < 0.5:
-        mujoco.mj_step(model, data)
-    initial = pushed(model, data, 4)
-    none = sap.Options(max_iterations=0)
-    with pytest.raises(adapter.Unsolved):
-        adapter.rollout(
-            model, initial, None, client, nstep=3, options=none, on_unsolved="raise", groups=2
-        )
-    running = threading.active_count()
-    broken = load_scene("clutter", 4)
-    broken.opt.timestep = -1.0
-    begun = time.monotonic()
-    with pytest.raises(sap.InvalidArgument):
-        adapter.rollout(
-            [model, model, model, broken], initial, None, client, nstep=1_000_000, groups=2
-        )
-    assert time.monotonic() - begun < 200
-    assert threading.active_count() <= running
+@pytest.mark.parametrize("how", WITH)
+def test_a_rollout_ends_at_its_deadline(client: sap.Client, how: str) -> None:
+    model = load_scene("clutter", 8)
+    start = state_of(model, mujoco.MjData(model))
+    with pytest.raises(sap.DeadlineExceeded):
+        rolled_out(client, how, model, start, None, nstep=100_000, timeout=0.05)
 
 
 def test_batch_of_steps_that_fails_advances_no_state(client: sap.Client) -> None:

@@ -76,8 +76,8 @@ def embedded_client(threads: int | None) -> NativeClient:
     if threads is not None and threads not in range(1, _MAX_THREADS + 1):
         message = f"threads is {threads!r}; it must be an integer in [1, {_MAX_THREADS}]"
         raise InvalidArgument(message, "threads")
-    library = load(find_c_library())
-    return NativeClient(library, EMBEDDED, ConnectSettings(threads=int(threads or 0)))
+    library, number = load(find_c_library()), int(threads or len(os.sched_getaffinity(0)))
+    return NativeClient(library, EMBEDDED, ConnectSettings(threads=int(threads or 0)), number)
 
 
 def remote_client(

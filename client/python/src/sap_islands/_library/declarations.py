@@ -48,7 +48,7 @@ class Struct(ctypes.Structure):
         if not isinstance(target, ctypes.Structure):
             target = self.pointees[name](target)
         setattr(self, name, ctypes.addressof(target))
-        self._keep(target)
+        self.keep(target)
 
     def number(self, name: str) -> Any:
         """The number that a member points to; None: NULL."""
@@ -59,9 +59,10 @@ class Struct(ctypes.Structure):
         """Sets an array, as sap_doubles, to values of its type, which are kept."""
         array = getattr(self, name)
         array.data, array.length = values.ctypes.data, values.size
-        self._keep(values)
+        self.keep(values)
 
-    def _keep(self, target: Any) -> None:
+    def keep(self, target: Any) -> None:
+        """Keeps something as long as the struct."""
         self._kept = (*getattr(self, "_kept", ()), target)
 
 

@@ -139,9 +139,12 @@ class NativeClient:
         library: The C library.
         address: That it was made of.
         waits: Whether its calls wait for servers.
+        threads: Of this process, that work on one problem.
     """
 
-    def __init__(self, library: Any, address: str, settings: ConnectSettings) -> None:
+    def __init__(
+        self, library: Any, address: str, settings: ConnectSettings, threads: int = 1
+    ) -> None:
         """Makes the client; nothing is sent.
 
         Raises:
@@ -150,6 +153,7 @@ class NativeClient:
         self.library = library
         self.address = address
         self.waits = address != EMBEDDED
+        self.threads = threads
         self._idle_answers: list[int] = []
         self._idle_blocks: list[ProblemBlock] = []
         self._idle_settings: list[CallSettings] = []

@@ -27,6 +27,11 @@ class NativeSolver:
         self._client = client
         self.address = client.address
 
+    @property
+    def client(self) -> NativeClient:
+        """The client that makes the calls."""
+        return self._client
+
     def close(self) -> None:
         self._client.close()
 

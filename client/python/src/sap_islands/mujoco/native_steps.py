@@ -10,6 +10,7 @@ import functools
 import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -21,7 +22,13 @@ from sap_islands._library.c_library import load
 from sap_islands._library.declarations import struct_type
 from sap_islands.arrays import FloatArray
 from sap_islands.binaries import find_c_library
-from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
+from sap_islands.errors import (
+    DeadlineExceeded,
+    InvalidArgument,
+    SapError,
+    StatusCode,
+    error_of_code,
+)
 from sap_islands.mujoco.assembly import Law
 from sap_islands.mujoco.callbacks import call_native, has_callbacks
 from sap_islands.mujoco.native_calls import load_native_calls, new_outcome, raise_error
@@ -152,6 +159,7 @@ def roll_out(
     law: StepLaw,
     options: Options | None,
     on_unsolved: OnUnsolved,
+    timeout: float | None = None,
 ) -> None:
     """Steps environments on threads of the C library. An error ends its environment only."""
     settings = _settings(law, options, on_unsolved)
@@ -159,7 +167,9 @@ def roll_out(
     with ThreadPoolExecutor(1) as pool:  # an interrupt reaches this thread
         running = pool.submit(rollout.run, settings, threads)
         try:
-            code, outcome = running.result()
+            code, outcome = running.result(timeout)
+        except FutureTimeoutError:
+            raise DeadlineExceeded("the deadline of the call has passed") from None
         finally:
             rollout.stop()
     trajectories.warnings[:] = [each.warnings for each in rollout.outcomes]
@@ -342,11 +352,16 @@ def _error_of(code: int, outcome: Any, where: str) -> SapError:
 
 
 def _report(outcome: Any, on_unsolved: OnUnsolved) -> None:
-    message = f"{outcome.unsolved} of {outcome.islands} islands were not solved"
+    report_counts(outcome.islands, outcome.unsolved, on_unsolved)
+
+
+def report_counts(islands: int, unsolved: int, on_unsolved: OnUnsolved) -> None:
+    """Raises or warns, as `on_unsolved` says, about islands of one or many steps."""
+    message = f"{unsolved} of {islands} islands were not solved"
     if on_unsolved == "raise":
         raise Unsolved(message)
     if on_unsolved == "warn":
-        warnings.warn(message, UnsolvedWarning, stacklevel=3)
+        warnings.warn(message, UnsolvedWarning, stacklevel=4)
 
 
 @functools.cache

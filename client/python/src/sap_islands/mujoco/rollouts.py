@@ -1,18 +1,14 @@
 """Open-loop rollouts of many environments.
 
-With a client each step of them is one batch of problems. There may be several groups, each with a
-thread and batches of its own: while the batch of one is solved, another builds its problems. Only
-one thread at a time is in MuJoCo and Python. Two at once would be slower: MuJoCo releases Python's
-lock in each of its functions, for 10 to 60 us in small scenes, and it takes as long to wake the
-other thread.
+In this process the C library steps them on threads. At servers the same code does: models once,
+then states and controls. For what neither of them does, each step is a batch of problems.
 """
 
 from __future__ import annotations
 
-import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, overload
 
@@ -22,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
-from sap_islands.errors import InvalidArgument, SapError, value_of
+from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, value_of
 from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.mujoco.callbacks import has_callbacks
 from sap_islands.mujoco.lockstep import Models, Stepping, naming, one_each
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import (
@@ -33,6 +30,7 @@ from sap_islands.mujoco.native_steps import (
     begin,
     roll_out,
 )
+from sap_islands.mujoco.server_rollouts import can_be_served, roll_out_at_servers
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
@@ -77,8 +75,8 @@ def rollout(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    groups: int = 1,
-    threads: int = 1,
+    threads: int | None = None,
+    timeout: float | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: Literal[False] = False,
 ) -> tuple[FloatArray, FloatArray]: ...
@@ -97,8 +95,8 @@ def rollout(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    groups: int = 1,
-    threads: int = 1,
+    threads: int | None = None,
+    timeout: float | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: Literal[True],
 ) -> tuple[FloatArray, FloatArray, NDArray[Any]]: ...
@@ -116,35 +114,36 @@ def rollout(
     material: Material = DEFAULT_MATERIAL,
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    groups: int = 1,
-    threads: int = 1,
+    threads: int | None = None,
+    timeout: float | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: bool = False,
 ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, NDArray[Any]]:
     """Rolls out open-loop trajectories, as `mujoco.rollout.rollout` does with `mj_step`.
 
-    The states have the same bits as by `step`, whatever the number of groups. Where MuJoCo warns of
-    an environment (of numbers that are not finite or huge, for which it resets the state, or of a
-    full buffer), the state after that step is repeated to the end. Others go on.
+    The states have the same bits as by `step`. Where MuJoCo warns of an environment (of numbers
+    that are not finite or huge, for which it resets the state, or of a full buffer), the state
+    after that step is repeated to the end. Others go on.
 
     Args:
         model: The model of all environments, or one for each, with states of equal size.
         initial_state: [N or 1, nstate] states of `mjSTATE_FULLPHYSICS`, or [nstate].
         control: [N or 1, nstep or 1, ncontrol] controls, or fewer dimensions; None: all zero.
-        client: The client; its server solves a batch on all of its threads. None: environments
-            are stepped in this process, each on one of `threads` threads, without Python's lock.
+        client: None, or a client of "embedded:": environments are stepped in this process, each on
+            one thread, without Python's lock. A client of servers: on all threads of all servers of
+            its address, which need `--mujoco-library` with this version of MuJoCo. With a material,
+            further options, callbacks, plugins or the flag `sleep`: here, with a batch of problems
+            for each step.
         control_spec: What a control consists of, as for `mujoco.mj_setState`.
         nstep: Number of steps; None: that of `control`.
-        law: As for `step`; without a client also "run", as for `advance`.
-        material: As for `step`.
-        options: As for `step`.
+        law: As for `step`; or "run", as for `advance`.
+        material: As for `step`; it needs a client.
+        options: As for `step`; without a client only the relative tolerance.
         on_unsolved: As for `step`.
-        groups: Number of groups of environments with batches of their own. With 2, problems of one
-            are built while a server solves those of the other. Not without a client.
-        threads: Number of threads without a client, which takes neither a material nor options
-            but the relative tolerance.
-        warned_in: [N] written: the step in which MuJoCo first warned of each environment; nstep:
-            in none. None: these are told by a `FrozenWarning`.
+        threads: Of this process; None: those of the client, 1 without one.
+        timeout: Deadline [s]; None: there is none.
+        warned_in: [N] written: the step in which MuJoCo first warned of each environment, or nstep.
+            None: a `FrozenWarning` tells them.
         certificates: Whether to return also how each step was solved.
 
     Returns:
@@ -156,63 +155,73 @@ def rollout(
 
     Raises:
         InvalidArgument: Shapes do not agree.
-        SapError: A problem could not be built or solved; the message names environment and step.
-            Without a client all other environments were stepped to their end, and `states` has the
-            numbers of those with an error.
+        Unimplemented: The servers step no worlds.
+        SapError: A problem could not be built or solved; the message names environment and step,
+            `states` all with an error. Others were stepped to their end, unless by batches.
     """
     check_on_unsolved(on_unsolved)
     plan = _plan(model, initial_state, control, control_spec, nstep)
     _check_warned_in(warned_in, plan)
-    if client is not None:
-        stepping = _stepping(client, law, material, options, on_unsolved)
-        _roll_out_in_groups(plan, stepping, groups)
-    else:
+    settings: dict[str, Any] = {"law": law, "options": options, "on_unsolved": on_unsolved}
+    if client is None or _needs_no_problems(plan, client, law, material, options):
         _check_native(material, threads)
-        arrays = plan.trajectories()
-        roll_out(plan.models, arrays, threads, law=law, options=options, on_unsolved=on_unsolved)
+        _roll_out_whole(plan, client, threads, timeout, settings)
+    else:
+        assert law != "run"
+        stepping = Stepping(client, law, material, options_of(law, options), on_unsolved)
+        _roll_out_by_problems(plan, stepping, timeout)
     plan.tell_frozen(warned_in)
-    outputs = plan.state, plan.sensordata
-    return (*outputs, plan.certificates) if certificates else outputs
+    return plan.outputs if certificates else plan.outputs[:2]
 
 
-def _stepping(
-    client: Client,
-    law: StepLaw,
-    material: Material,
-    options: Options | None,
-    on_unsolved: OnUnsolved,
-) -> Stepping:
+def _needs_no_problems(
+    plan: _Plan, client: Client, law: StepLaw, material: Material, options: Options | None
+) -> bool:
+    """Whether whole steps are taken where the client solves."""
     if law == "run":
-        raise InvalidArgument("the law 'run' is for steps in this process", "law")
-    return Stepping(client, law, material, options_of(law, options), on_unsolved)
+        return True
+    if material != DEFAULT_MATERIAL:
+        return False
+    if client._solver.client.waits:
+        return can_be_served(plan.models, options) and not has_callbacks()
+    return options is None or options == Options(relative_tolerance=options.relative_tolerance)
 
 
-def _roll_out_in_groups(plan: _Plan, stepping: Stepping, groups: int) -> None:
-    lock, stop = threading.Lock(), threading.Event()
+def _roll_out_whole(
+    plan: _Plan,
+    client: Client | None,
+    threads: int | None,
+    timeout: float | None,
+    settings: dict[str, Any],
+) -> None:
+    native = None if client is None else client._solver.client
+    arrays = plan.trajectories()
+    if native is not None and native.waits:
+        roll_out_at_servers(native, plan.models, arrays, **settings, timeout=timeout)
+        return
+    count = threads or (1 if native is None else native.threads)
+    roll_out(plan.models, arrays, count, **settings, timeout=timeout)
 
-    def run(group: Sequence[int]) -> None:
-        with lock:
-            environments = _Environments(plan, stepping, group)
-        for step in range(plan.nstep):
-            if stop.is_set() or environments.all_frozen():
-                return
-            with lock:
-                built = environments.build(step)
-            outcomes = environments.solve(built)
-            with lock:
-                environments.apply(step, built, outcomes)
 
-    count = len(plan.models)
-    groups = max(1, min(groups, count))
-    _run_all(run, [range(i, count, groups) for i in range(groups)], stop)
+def _roll_out_by_problems(plan: _Plan, stepping: Stepping, timeout: float | None) -> None:
+    environments = _Environments(plan, stepping)
+    until = None if timeout is None else time.monotonic() + timeout
+    for step in range(plan.nstep):
+        if environments.all_frozen():
+            return
+        if until is not None and time.monotonic() >= until:
+            raise DeadlineExceeded("the deadline of the call has passed")
+        built = environments.build(step)
+        environments.apply(step, built, environments.solve(built))
 
 
 class _Environments:
-    """A group of environments. Those that MuJoCo has warned of take no more steps."""
+    """All environments. Those that MuJoCo has warned of take no more steps."""
 
-    def __init__(self, plan: _Plan, stepping: Stepping, group: Sequence[int]) -> None:
+    def __init__(self, plan: _Plan, stepping: Stepping) -> None:
         self._plan, self._stepping = plan, stepping
-        self._stepped = {i: begin(plan.models[i], plan.initial_state[i]) for i in group}
+        count = len(plan.models)
+        self._stepped = {i: begin(plan.models[i], plan.initial_state[i]) for i in range(count)}
 
     def all_frozen(self) -> bool:
         return not self._stepped
@@ -272,10 +281,11 @@ def _check_warned_in(warned_in: NDArray[np.int64] | None, plan: _Plan) -> None:
         raise InvalidArgument(f"warned_in has the shape {shapes} is needed", "warned_in")
 
 
-def _check_native(material: Material, threads: int) -> None:
+def _check_native(material: Material, threads: int | None) -> None:
     if material != DEFAULT_MATERIAL:
-        raise InvalidArgument("a material needs a client", "material")
-    if threads < 1:
+        message = "a material needs a client, and another law than 'run'"
+        raise InvalidArgument(message, "material")
+    if threads is not None and threads < 1:
         raise InvalidArgument(f"threads is {threads}; it must be >= 1", "threads")
 
 
@@ -305,6 +315,10 @@ class _Plan:
             self.warned_in,
             self.warnings,
         )
+
+    @property
+    def outputs(self) -> tuple[FloatArray, FloatArray, NDArray[Any]]:
+        return self.state, self.sensordata, self.certificates
 
     def control(self, i: int, data: mujoco.MjData, step: int) -> None:
         if self.controls is not None:
@@ -429,17 +443,3 @@ def _shaped(values: ArrayLike, dimensions: int, size: int, name: str) -> FloatAr
         message = f"{name} has the shape {list(array.shape)}; its last dimension must be {size}"
         raise InvalidArgument(message, name)
     return array.reshape((1,) * (dimensions - array.ndim) + array.shape)
-
-
-def _run_all(
-    run: Callable[[Sequence[int]], None], groups: Sequence[Sequence[int]], stop: threading.Event
-) -> None:
-    """Runs each group in a thread; after an error, also an interrupt, all stop soon."""
-    with ThreadPoolExecutor(len(groups)) as pool:
-        futures = [pool.submit(run, group) for group in groups]
-        try:
-            wait(futures, return_when=FIRST_EXCEPTION)
-        finally:
-            stop.set()
-        for future in futures:
-            future.result()

@@ -1,0 +1,194 @@
+"""Rollouts at servers: models once, then states and controls out and trajectories back."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from sap_islands._library.c_worlds import WorldModel, advance_worlds
+from sap_islands._library.declarations import new
+from sap_islands._library.native_client import NativeClient
+from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
+from sap_islands.mujoco.native_steps import StepLaw, Trajectories, check_model, report_counts
+from sap_islands.options import Options
+from sap_islands.unsolved_policy import OnUnsolved, Unsolved
+
+_LAWS = {"sap": 1, "mujoco": 2, "coulomb": 3, "run": 4}
+_STATES = mujoco.mjtState
+_COMPONENTS = {
+    int(bit): number
+    for number, bit in enumerate(
+        (
+            _STATES.mjSTATE_CTRL,
+            _STATES.mjSTATE_QFRC_APPLIED,
+            _STATES.mjSTATE_XFRC_APPLIED,
+            _STATES.mjSTATE_EQ_ACTIVE,
+            _STATES.mjSTATE_MOCAP_POS,
+            _STATES.mjSTATE_MOCAP_QUAT,
+            _STATES.mjSTATE_USERDATA,
+        ),
+        start=1,
+    )
+}
+_MESSAGE = 256  # SAP_WORLD_MESSAGE
+_WARNING = 2  # SAP_WORLD_END_WARNING
+_SLEEP = int(getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", 0))
+
+
+class _Models:
+    """Models as servers get them, while the program has them.
+
+    A model may be changed between calls, so its bytes are compared with those of the last one.
+    """
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakKeyDictionary[
+            mujoco.MjModel, tuple[NDArray[np.uint8], WorldModel]
+        ] = weakref.WeakKeyDictionary()
+
+    def find(self, client: NativeClient, model: mujoco.MjModel) -> WorldModel:
+        mjb = np.empty(mujoco.mj_sizeModel(model), np.uint8)
+        mujoco.mj_saveModel(model, None, mjb)
+        known = self._known.get(model)
+        if known is not None and np.array_equal(known[0], mjb):
+            return known[1]
+        made = WorldModel(client, mujoco.mj_version(), mjb)
+        self._known[model] = mjb, made
+        return made
+
+
+_models = _Models()
+
+
+def can_be_served(models: Sequence[mujoco.MjModel], options: Options | None) -> bool:
+    """Whether servers take models and options: no plugins, not `sleep`, no other options."""
+    if options is not None:
+        taken = Options(
+            relative_tolerance=options.relative_tolerance, max_iterations=options.max_iterations
+        )
+        if options != taken:
+            return False
+    return not any(
+        model.nplugin or model.opt.enableflags & _SLEEP for model in dict.fromkeys(models)
+    )
+
+
+def roll_out_at_servers(
+    client: NativeClient,
+    models: Sequence[mujoco.MjModel],
+    trajectories: Trajectories,
+    *,
+    law: StepLaw,
+    options: Options | None,
+    on_unsolved: OnUnsolved,
+    timeout: float | None,
+) -> None:
+    """Steps environments at servers. An error ends its environment only."""
+    for model in dict.fromkeys(models):
+        check_model(model, law)
+    count, steps = trajectories.state.shape[:2]
+    if count == 0 or steps == 0:
+        return
+    outcomes = _Outcomes(count)
+    worlds = _worlds(client, models, trajectories, outcomes)
+    _set_options(worlds, law, options, on_unsolved)
+    advance_worlds(client, worlds, timeout)
+    warned = outcomes.ends == _WARNING
+    trajectories.warned_in[:] = np.where(warned, outcomes.taken - 1, steps)
+    trajectories.warnings[:] = outcomes.warnings
+    outcomes.raise_first(trajectories.certificates)
+    certificates = trajectories.certificates
+    unsolved = int(certificates["unsolved"].sum())
+    if unsolved:
+        report_counts(int(certificates["islands"].sum()), unsolved, on_unsolved)
+
+
+class _Outcomes:
+    """How each environment ended, as arrays that the C library writes."""
+
+    def __init__(self, count: int) -> None:
+        self.ends = np.zeros(count, np.int32)
+        self.taken = np.zeros(count, np.int64)
+        self.warnings = np.zeros(count, np.uint32)
+        self.codes = np.zeros(count, np.int32)
+        self.messages = np.zeros((count, _MESSAGE), np.uint8)
+
+    def raise_first(self, certificates: NDArray[Any]) -> None:
+        """Raises the error of the first environment that has one."""
+        failed = np.flatnonzero(self.codes).tolist()
+        if not failed:
+            return
+        first = failed[0]
+        text = self.messages[first].tobytes().partition(b"\0")[0].decode(errors="replace")
+        message = f"environment {first}, step {self.taken[first]}: {text}"
+        code = int(self.codes[first])
+        error: SapError = error_of_code(code, message)
+        if code == StatusCode.FAILED_PRECONDITION and certificates["unsolved"][first].any():
+            error = Unsolved(message)
+        error.states = tuple(failed)
+        raise error
+
+
+def _worlds(
+    client: NativeClient,
+    models: Sequence[mujoco.MjModel],
+    given: Trajectories,
+    outcomes: _Outcomes,
+) -> Any:
+    """The struct of a call, which keeps its arrays."""
+    count, steps = given.state.shape[:2]
+    known = {model: _models.find(client, model) for model in dict.fromkeys(models)}
+    handles = np.array([known[model].handle for model in models], np.uintp)
+    worlds = new("sap_worlds", worlds=count, steps=steps, holds_after_warning=1)
+    worlds.set_array("states", given.initial_state)
+    if given.controls is not None and given.controls.size:
+        components = np.array(_components(given.control_spec), np.int32)
+        worlds.set_array("control_components", components)
+        worlds.set_array("controls", given.controls)
+    worlds.set_array("answered_states", given.state)
+    worlds.set_array("sensors", given.sensordata)
+    for name, array in (
+        ("models", handles),
+        ("certificates", given.certificates),
+        ("ends", outcomes.ends),
+        ("taken", outcomes.taken),
+        ("warnings", outcomes.warnings),
+        ("codes", outcomes.codes),
+        ("messages", outcomes.messages),
+    ):
+        setattr(worlds, name, array.ctypes.data)
+    worlds.keep((known, handles, given, outcomes))
+    return worlds
+
+
+def _set_options(
+    worlds: Any, law: StepLaw, options: Options | None, on_unsolved: OnUnsolved
+) -> None:
+    if law not in _LAWS:
+        raise InvalidArgument(f"law is {law!r}; it must be one of {sorted(_LAWS)}", "law")
+    if law == "run" and options is not None:
+        raise InvalidArgument("the law 'run' takes its options from the model", "options")
+    worlds.law = _LAWS[law]
+    worlds.refuses_unsolved = on_unsolved == "raise"
+    if options is None:
+        return
+    if options.relative_tolerance is not None:
+        worlds.point("relative_tolerance", float(options.relative_tolerance))
+    if options.max_iterations is not None:
+        worlds.point("max_iterations", int(options.max_iterations))
+
+
+def _components(control_spec: int) -> list[int]:
+    """The control components of a mjtState, in the order of mj_getState."""
+    bits = [1 << i for i in range(int(control_spec).bit_length()) if control_spec >> i & 1]
+    for bit in bits:
+        if bit not in _COMPONENTS:
+            name = mujoco.mjtState(bit).name
+            message = f"control_spec has {name}, which servers do not set before each step"
+            raise InvalidArgument(message, "control_spec")
+    return [_COMPONENTS[bit] for bit in bits]
