@@ -323,3 +323,40 @@ def test_batch_of_steps_that_fails_advances_no_state(client: sap.Client) -> None
     assert [state.time for state in data] == [0.01, 0.01]
     with pytest.raises(sap.InvalidArgument, match="2 models for 3 states"):
         adapter.step_batch(models, [*data, mujoco.MjData(models[0])], client)
+
+
+FALLING = """
+<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="3 3 .1"/>
+  <body pos="0 0 .15"><freejoint/><geom type="box" size=".1 .1 .1"/></body></worldbody></mujoco>"""
+
+
+@pytest.mark.parametrize("how", WITH)
+def test_an_environment_at_rest_ends_and_its_last_state_fills_its_rows(
+    client: sap.Client, how: str
+) -> None:
+    model = mujoco.MjModel.from_xml_string(FALLING)
+    initial = pushed(model, mujoco.MjData(model), 2)
+    initial[1, 3] += 0.5  # it falls for longer
+    steps = 200
+    alone = rolled_out(client, how, model, initial, None, nstep=steps)
+    until = adapter.AtRest(speed=1e-2, seconds=0.05)
+    found = rolled_out(
+        client, how, model, initial, None, nstep=steps, until=until, certificates=True
+    )
+    ended = []
+    for i in range(2):
+        speed = (model.dof_length * np.abs(alone[0][i, :, 1 + model.nq :])).max(axis=1)
+        is_slow = np.convolve(speed < 1e-2, np.ones(5), "valid") == 5  # five steps of 10 ms
+        ended.append(int(np.flatnonzero(is_slow)[0]) + 4)
+        for output, whole in zip(found[:2], alone, strict=True):
+            assert np.array_equal(output[i, : ended[i] + 1], whole[i, : ended[i] + 1])
+            assert (output[i, ended[i] :] == output[i, ended[i]]).all()
+        assert (found[2][i, ended[i] + 1 :] == np.zeros((), found[2].dtype)).all()
+    assert ended[0] < ended[1] < steps - 1
+
+
+def test_a_rest_of_no_speed_is_refused() -> None:
+    with pytest.raises(sap.InvalidArgument, match="speed is 0"):
+        adapter.AtRest(speed=0.0)
+    with pytest.raises(sap.InvalidArgument, match="seconds is -1"):
+        adapter.AtRest(seconds=-1)

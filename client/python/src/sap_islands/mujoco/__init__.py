@@ -58,6 +58,7 @@ if importlib.util.find_spec("mujoco") is None:
     )
 
 from sap_islands.mujoco.assembly import BuiltProblem, Law
+from sap_islands.mujoco.at_rest import AtRest
 from sap_islands.mujoco.impulse_guess import ImpulseGuess
 from sap_islands.mujoco.linearization import Linearization, linearize
 from sap_islands.mujoco.lockstep import advance_batch, step_batch
@@ -76,6 +77,7 @@ from sap_islands.unsolved_policy import Unsolved, UnsolvedWarning
 
 __all__ = [
     "Advanced",
+    "AtRest",
     "BuiltProblem",
     "DifferenceWarning",
     "FrozenWarning",

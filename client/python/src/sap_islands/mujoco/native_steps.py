@@ -30,6 +30,7 @@ from sap_islands.errors import (
     error_of_code,
 )
 from sap_islands.mujoco.assembly import Law
+from sap_islands.mujoco.at_rest import AtRest
 from sap_islands.mujoco.callbacks import call_native, has_callbacks
 from sap_islands.mujoco.native_calls import load_native_calls, new_outcome, raise_error
 from sap_islands.mujoco.unsupported_features import (
@@ -132,6 +133,7 @@ class Trajectories(NamedTuple):
         certificates: [N, nstep] output of `CERTIFICATE`, for the steps that were taken.
         warned_in: [N] output, the step in which MuJoCo warned of each environment; nstep: in none.
         warnings: [N] output, the bit `1 << kind` for each `mjtWarning` of an environment.
+        until: When environments end before their last step.
     """
 
     initial_state: FloatArray
@@ -142,6 +144,7 @@ class Trajectories(NamedTuple):
     certificates: NDArray[Any]
     warned_in: NDArray[np.int64]
     warnings: NDArray[np.int64]
+    until: AtRest | None
 
 
 def begin(model: mujoco.MjModel, initial_state: FloatArray) -> mujoco.MjData:
@@ -318,6 +321,8 @@ class _Trajectories(_Rollout):
             warned_in=given.warned_in[part].ctypes.data,
             certificates=given.certificates[part].ctypes.data,
         )
+        if given.until is not None:
+            arrays.rest_speed, arrays.rest_seconds = given.until.speed, given.until.seconds
         if given.controls is not None:
             arrays.control = given.controls[part].ctypes.data
             arrays.control_size = given.controls.shape[2]

@@ -20,6 +20,7 @@ from sap_islands.arrays import FloatArray
 from sap_islands.client import Client
 from sap_islands.errors import DeadlineExceeded, InvalidArgument, SapError, value_of
 from sap_islands.mujoco.assembly import BuiltProblem
+from sap_islands.mujoco.at_rest import AtRest, RestClock
 from sap_islands.mujoco.callbacks import has_callbacks
 from sap_islands.mujoco.lockstep import Models, Stepping, naming, one_each
 from sap_islands.mujoco.material import Material
@@ -77,6 +78,7 @@ def rollout(
     on_unsolved: OnUnsolved = "warn",
     threads: int | None = None,
     timeout: float | None = None,
+    until: AtRest | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: Literal[False] = False,
 ) -> tuple[FloatArray, FloatArray]: ...
@@ -97,6 +99,7 @@ def rollout(
     on_unsolved: OnUnsolved = "warn",
     threads: int | None = None,
     timeout: float | None = None,
+    until: AtRest | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: Literal[True],
 ) -> tuple[FloatArray, FloatArray, NDArray[Any]]: ...
@@ -116,6 +119,7 @@ def rollout(
     on_unsolved: OnUnsolved = "warn",
     threads: int | None = None,
     timeout: float | None = None,
+    until: AtRest | None = None,
     warned_in: NDArray[np.int64] | None = None,
     certificates: bool = False,
 ) -> tuple[FloatArray, FloatArray] | tuple[FloatArray, FloatArray, NDArray[Any]]:
@@ -129,11 +133,10 @@ def rollout(
         model: The model of all environments, or one for each, with states of equal size.
         initial_state: [N or 1, nstate] states of `mjSTATE_FULLPHYSICS`, or [nstate].
         control: [N or 1, nstep or 1, ncontrol] controls, or fewer dimensions; None: all zero.
-        client: None, or a client of "embedded:": environments are stepped in this process, each on
-            one thread, without Python's lock. A client of servers: on all threads of all servers of
-            its address, which need `--mujoco-library` with this version of MuJoCo. With a material,
-            further options, callbacks, plugins or the flag `sleep`: here, with a batch of problems
-            for each step.
+        client: None, or a client of "embedded:": environments are stepped in this process, without
+            Python's lock. A client of servers: on all threads of all servers of its address, which
+            need `--mujoco-library` with this version of MuJoCo; with a material, further options,
+            callbacks, plugins or the flag `sleep` here, by a batch of problems for each step.
         control_spec: What a control consists of, as for `mujoco.mj_setState`.
         nstep: Number of steps; None: that of `control`.
         law: As for `step`; or "run", as for `advance`.
@@ -142,6 +145,7 @@ def rollout(
         on_unsolved: As for `step`.
         threads: Of this process; None: those of the client, 1 without one.
         timeout: Deadline [s]; None: there is none.
+        until: When an environment ends; its last state fills the rest. None: after nstep steps.
         warned_in: [N] written: the step in which MuJoCo first warned of each environment, or nstep.
             None: a `FrozenWarning` tells them.
         certificates: Whether to return also how each step was solved.
@@ -155,12 +159,11 @@ def rollout(
 
     Raises:
         InvalidArgument: Shapes do not agree.
-        Unimplemented: The servers step no worlds.
         SapError: A problem could not be built or solved; the message names environment and step,
             `states` all with an error. Others were stepped to their end, unless by batches.
     """
     check_on_unsolved(on_unsolved)
-    plan = _plan(model, initial_state, control, control_spec, nstep)
+    plan = _plan(model, initial_state, control, control_spec, nstep, until)
     _check_warned_in(warned_in, plan)
     settings: dict[str, Any] = {"law": law, "options": options, "on_unsolved": on_unsolved}
     if client is None or _needs_no_problems(plan, client, law, material, options):
@@ -222,6 +225,7 @@ class _Environments:
         self._plan, self._stepping = plan, stepping
         count = len(plan.models)
         self._stepped = {i: begin(plan.models[i], plan.initial_state[i]) for i in range(count)}
+        self._clocks = [RestClock(plan.until) for _ in range(count)] if plan.until else None
 
     def all_frozen(self) -> bool:
         return not self._stepped
@@ -251,6 +255,14 @@ class _Environments:
             if data.warning.number.any():
                 self._plan.freeze(i, data, step)
                 del self._stepped[i]
+            elif self._is_at_rest(i, data):
+                self._plan.repeat(i, step)
+                del self._stepped[i]
+
+    def _is_at_rest(self, i: int, data: mujoco.MjData) -> bool:
+        if self._clocks is None:
+            return False
+        return self._clocks[i].is_at_rest_after_step(self._plan.models[i], data)
 
     def _build(self, i: int) -> BuiltProblem | SapError:
         try:
@@ -303,6 +315,7 @@ class _Plan:
     certificates: NDArray[Any]  # [N, nstep] of CERTIFICATE
     warned_in: NDArray[np.int64]  # [N]
     warnings: NDArray[np.int64]  # [N] the bit 1 << kind for each mjtWarning of an environment
+    until: AtRest | None
 
     def trajectories(self) -> Trajectories:
         return Trajectories(
@@ -314,6 +327,7 @@ class _Plan:
             self.certificates,
             self.warned_in,
             self.warnings,
+            self.until,
         )
 
     @property
@@ -338,10 +352,14 @@ class _Plan:
             islands.optimality_gap_bound.max(initial=0.0),
         )
 
-    def freeze(self, i: int, data: mujoco.MjData, step: int) -> None:
-        """Repeats what a step has recorded, since MuJoCo warned of it."""
+    def repeat(self, i: int, step: int) -> None:
+        """Fills the records after a step with those of it."""
         self.state[i, step + 1 :] = self.state[i, step]
         self.sensordata[i, step + 1 :] = self.sensordata[i, step]
+
+    def freeze(self, i: int, data: mujoco.MjData, step: int) -> None:
+        """Repeats the records of a step, since MuJoCo warned of it."""
+        self.repeat(i, step)
         self.warned_in[i] = step
         kinds = np.flatnonzero(data.warning.number)
         self.warnings[i] = np.bitwise_or.reduce(1 << kinds)
@@ -379,6 +397,7 @@ def _plan(
     control: ArrayLike | None,
     control_spec: int,
     nstep: int | None,
+    until: AtRest | None,
 ) -> _Plan:
     one = model if isinstance(model, mujoco.MjModel) else model[0]
     initial = _shaped(initial_state, 2, mujoco.mj_stateSize(one, _STATE), "initial_state")
@@ -416,6 +435,7 @@ def _plan(
         np.zeros((count, nstep), CERTIFICATE),
         np.full(count, nstep, np.int64),
         np.zeros(count, np.int64),
+        until,
     )
 
 

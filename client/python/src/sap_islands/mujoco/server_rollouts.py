@@ -150,6 +150,9 @@ def _worlds(
         components = np.array(_components(given.control_spec), np.int32)
         worlds.set_array("control_components", components)
         worlds.set_array("controls", given.controls)
+    if given.until is not None:
+        until = new("sap_at_rest", speed=given.until.speed, duration=given.until.seconds)
+        worlds.point("until", until)
     worlds.set_array("answered_states", given.state)
     worlds.set_array("sensors", given.sensordata)
     for name, array in (
