@@ -8,6 +8,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def worlds(server: ServerProcess) -> Iterator[Worlds]:
         yield calls
 
 
-def local(model: Any, states: Any, controls: Any, steps: int, law: str) -> Any:
+def local(model: Any, states: Any, controls: Any, steps: int, law: Any) -> Any:
     """The same worlds stepped here."""
     warned = np.empty(len(states), np.int64)
     return sap.mujoco.rollout(
@@ -87,7 +88,8 @@ def test_worlds_have_the_bits_of_a_local_rollout(worlds: Worlds, name: str, law:
     controls = controls_of(model, 5, steps)
     expected_states, expected_sensors = local(model, states, controls, steps, law)
     put = worlds.put_model(model)
-    assert put.sizes.nq == model.nq and put.sizes.nsensordata == model.nsensordata
+    assert put.sizes.nq == model.nq
+    assert put.sizes.nsensordata == model.nsensordata
     answer = worlds.advance(advance_request(put.model_id, states, controls, steps, law=LAWS[law]))
     np.testing.assert_array_equal(rows(answer.states, 5, steps), expected_states)
     np.testing.assert_array_equal(rows(answer.sensors, 5, steps), expected_sensors)
@@ -175,6 +177,11 @@ def refusal(call: Callable[[], Any]) -> grpc.RpcError:
     return caught.value
 
 
+def text_of(error: grpc.RpcError) -> str:
+    """The message of the status."""
+    return str(error.details())
+
+
 def expect_alive(worlds: Worlds) -> None:
     """The server serves the next call with the same bits."""
     model = mujoco.MjModel.from_xml_string(ARM)
@@ -234,9 +241,9 @@ def test_a_model_that_is_refused_is_refused_by_name(
     worlds: Worlds, request_: Any, words: str
 ) -> None:
     error = refusal(lambda: worlds.put(request_))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, error.details()
+    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT, text_of(error)
     assert reason_of(error) == "MODEL_REFUSED"
-    assert words in (error.details() or "")
+    assert words in text_of(error)
     expect_alive(worlds)
 
 
@@ -246,7 +253,8 @@ def test_another_version_is_refused_with_both(worlds: Worlds) -> None:
     error = refusal(lambda: worlds.put(request))
     assert error.code() == grpc.StatusCode.FAILED_PRECONDITION
     assert reason_of(error) == "MUJOCO_VERSION"
-    assert "3.5.0" in error.details() and mujoco.__version__ in error.details()
+    assert "3.5.0" in text_of(error)
+    assert mujoco.__version__ in text_of(error)
 
 
 def test_a_step_that_takes_too_long_is_named(worlds: Worlds) -> None:
@@ -256,10 +264,26 @@ def test_a_step_that_takes_too_long_is_named(worlds: Worlds) -> None:
     error = refusal(lambda: worlds.advance(request))
     assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert reason_of(error) in {"WORLD_STEP_TIME", "WORLD_LOST"}
-    assert "world 0" in error.details()
+    assert "world 0" in text_of(error)
     error = refusal(lambda: worlds.advance(request))
     assert reason_of(error) == "MODEL"
     expect_alive(worlds)
+
+
+def step_twice(worlds: Worlds, content: bytes) -> None:
+    """Steps a binary model, whose states are all zero."""
+    put = worlds.put(binary(content))
+    states = np.zeros((1, put.sizes.full_physics))
+    worlds.advance(advance_request(put.model_id, states, None, 2), timeout=LONG)
+
+
+def code_of(call: Callable[[], None]) -> grpc.StatusCode | None:
+    """The code with which a call fails; None: it does not."""
+    try:
+        call()
+    except grpc.RpcError as error:
+        return error.code()
+    return None
 
 
 def test_changed_binary_models_end_no_server(worlds: Worlds) -> None:
@@ -272,16 +296,11 @@ def test_changed_binary_models_end_no_server(worlds: Worlds) -> None:
         for _ in range(rng.integers(1, 10)):
             at = int(rng.integers(0, len(changed) // 4)) * 4
             struct.pack_into("<I", changed, at, int(rng.integers(0, 2**32)))
-        try:
-            put = worlds.put(binary(bytes(changed)))
-            size = put.sizes.full_physics
-            states = np.zeros((1, size))
-            worlds.advance(advance_request(put.model_id, states, None, 2), timeout=LONG)
-        except grpc.RpcError as error:
-            assert error.code() in {
-                grpc.StatusCode.INVALID_ARGUMENT,
-                grpc.StatusCode.RESOURCE_EXHAUSTED,
-            }, error
+        assert code_of(partial(step_twice, worlds, bytes(changed))) in {
+            None,
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.RESOURCE_EXHAUSTED,
+        }
     expect_alive(worlds)
 
 
@@ -304,7 +323,7 @@ def test_wrong_shapes_are_refused_by_field(worlds: Worlds) -> None:
     del request.states[-1]
     error = refusal(lambda: worlds.advance(request))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert error.details().startswith("states has ")
+    assert text_of(error).startswith("states has ")
 
 
 # Kill, cancel, neighbours.
@@ -379,8 +398,7 @@ def test_the_work_of_a_cancelled_call_ends(server: ServerProcess, worlds: Worlds
 def test_a_neighbour_is_served_beside_an_endless_call(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens"
     tokens.write_text(
-        "rude rude-rude-rude-rude\nkind kind-kind-kind-kind\n"
-        "none none-none-none-none worlds=no\n"
+        "rude rude-rude-rude-rude\nkind kind-kind-kind-kind\nnone none-none-none-none worlds=no\n"
     )
     with (
         serve("--threads=1", f"--token-file={tokens}") as server,
@@ -405,7 +423,7 @@ def test_a_server_without_the_flag_names_it() -> None:
     with ServerProcess("127.0.0.1:0") as server, Worlds(server.address) as worlds:
         error = refusal(lambda: worlds.put_xml(ARM))
         assert error.code() == grpc.StatusCode.UNIMPLEMENTED
-        assert "--mujoco-library" in error.details()
+        assert "--mujoco-library" in text_of(error)
         assert not children_of(server.pid)
 
 

@@ -31,7 +31,8 @@ def children_of(pid: int) -> list[int]:
 
 def reason_of(error: grpc.RpcError) -> str:
     """The reason in google.rpc.ErrorInfo, which is a word of capitals before the domain."""
-    details = dict(error.trailing_metadata()).get("grpc-status-details-bin", b"")
+    metadata: Any = error.trailing_metadata()
+    details = dict(metadata).get("grpc-status-details-bin", b"")
     before = details.split(b"sap.v1")[0]
     words = "".join(chr(c) if chr(c).isupper() or c == ord("_") else " " for c in before).split()
     return words[-1] if words else ""
@@ -159,7 +160,7 @@ CLUTTER = (
         f'<geom type="box" size=".05 .04 .05"/></body>'
         for i in range(6)
     )
-    + '</worldbody><sensor><clock/></sensor></mujoco>'
+    + "</worldbody><sensor><clock/></sensor></mujoco>"
 )
 
 HELD = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
@@ -172,4 +173,9 @@ MUSCLE = """<mujoco><worldbody><body><joint name="j" type="hinge" axis="0 1 0"/>
 <general joint="j" dyntype="filterexact" dynprm=".05" gainprm="3"/>
 <muscle joint="j" lengthrange="0 1"/></actuator></mujoco>"""
 
-MODELS = {"arm": ARM, "clutter": CLUTTER, "held": HELD, "activations": MUSCLE}
+CLOTH = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/>
+<geom type="sphere" size=".1" pos="0 0 .1"/><flexcomp name="cloth" type="grid" count="5 5 1"
+spacing=".06 .06 .06" pos="0 0 .25" mass=".1" radius=".01"><edge equality="true"/></flexcomp>
+</worldbody></mujoco>"""
+
+MODELS = {"arm": ARM, "clutter": CLUTTER, "held": HELD, "activations": MUSCLE, "cloth": CLOTH}
