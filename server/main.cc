@@ -269,15 +269,19 @@ std::string StartAdmin(const sap::ServerConfig& config, Server* server) {
   return error;
 }
 
-// Before anything listens: where the kernel allows no jail, there is no server.
-std::string StartWorlds(const sap::ServerConfig& config, Server* server) {
+// Before anything listens: where the library is none, or the kernel allows no jail, there is no
+// server.
+std::string StartHandlers(const sap::ServerConfig& config, Server* server) {
+  server->handler =
+      std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
   if (config.worlds.mujoco_library.empty()) return "";
   std::string error = StoreResult(
       sap::WorldHandler::Start(config, server->handler.get(), &server->metrics), &server->worlds);
   if (!error.empty()) return error;
-  const int32_t version = server->worlds->greeting().mujoco_version;
-  server->log->Message(LogLevel::kInfo, "steps worlds of MuJoCo " + sap::NameOfVersion(version));
-  if (config.worlds.without_jail) {
+  const sap::WorkerGreeting& worker = server->worlds->greeting();
+  server->log->Message(LogLevel::kInfo,
+                       "steps worlds of MuJoCo " + sap::NameOfVersion(worker.mujoco_version));
+  if (!worker.is_jailed) {
     server->log->Message(LogLevel::kWarning,
                          "worlds are stepped without a jail: models of clients may do what this "
                          "program may");
@@ -286,9 +290,6 @@ std::string StartWorlds(const sap::ServerConfig& config, Server* server) {
 }
 
 std::string StartServices(const sap::ServerConfig& config, Server* server) {
-  server->handler =
-      std::make_unique<sap::RequestHandler>(config, server->recorder.get(), &server->metrics);
-  if (std::string error = StartWorlds(config, server); !error.empty()) return error;
   const sap::OperationsConfig& operations = config.operations;
   if (!operations.otlp_collector.empty()) {
     server->traces = std::make_unique<sap::TraceExporter>(
@@ -383,6 +384,7 @@ int main(int argc, char** argv) {
   });
   int failure = sap::kUsageError;
   error = StartFiles(config, &server);
+  if (error.empty()) error = StartHandlers(config, &server);
   if (error.empty()) {
     failure = EXIT_FAILURE;
     error = StartServices(config, &server);

@@ -90,9 +90,9 @@ TEST(ServerConfigTest, HelpHasGroups) {
   EXPECT_EQ(Read({"--help"}, &config), 0);
   const std::string help = testing::internal::GetCapturedStdout();
   size_t at = 0;
-  for (const char* group :
-       {"Addresses and threads:", "Security:", "Messages:", "Problems:", "Connections:",
-        "Admission, in total and per client:", "Sessions:", "Operations:", "Recording:"}) {
+  for (const char* group : {"Addresses and threads:", "Security:", "Messages:", "Problems:",
+                            "Connections:", "Admission, in total and per client:", "Sessions:",
+                            "Worlds:", "Operations:", "Recording:"}) {
     const size_t found = help.find(std::string("\n") + group + "\n");
     ASSERT_NE(found, std::string::npos) << group;
     EXPECT_GT(found, at) << group;
@@ -318,6 +318,25 @@ TEST(ServerConfigTest, FlagsOfEntitlementsSetTheirValues) {
   EXPECT_EQ(config.admission.client.max_calls_per_s, 100);
 }
 
+TEST(ServerConfigTest, FlagsOfWorldsSetTheirValues) {
+  ServerConfig config;
+  EXPECT_EQ(config.worlds.mujoco_library, "");
+  EXPECT_EQ(config.admission.client.max_model_bytes, int64_t{256} << 20);
+  EXPECT_TRUE(config.admission.client.worlds);
+  ASSERT_EQ(Read({"--mujoco-library", "m.so", "--max-model-memory-mib", "7",
+                  "--max-client-model-memory-mib", "6", "--max-world-memory-mib", "65",
+                  "--max-model-load-s", "3.5", "--max-step-s", "0.25", "--worlds-without-jail"},
+                 &config),
+            std::nullopt);
+  EXPECT_EQ(config.worlds.mujoco_library, "m.so");
+  EXPECT_EQ(config.worlds.max_model_memory_mib, 7);
+  EXPECT_EQ(config.admission.client.max_model_bytes, 6 << 20);
+  EXPECT_EQ(config.worlds.max_world_memory_mib, 65);
+  EXPECT_EQ(config.worlds.max_model_load_s, 3.5);
+  EXPECT_EQ(config.worlds.max_step_s, 0.25);
+  EXPECT_TRUE(config.worlds.without_jail);
+}
+
 TEST(ServerConfigTest, HighPriorityIsForListedClientsWhereThereAreTokens) {
   const auto everybody = [](std::vector<const char*> flags) {
     ServerConfig config;
@@ -519,6 +538,9 @@ INSTANTIATE_TEST_SUITE_P(
                     std::vector<const char*>{"--listen", "unix:"},
                     std::vector<const char*>{"--metrics-listen", "unix:/m"},
                     std::vector<const char*>{"--log-level", "loud"},
+                    std::vector<const char*>{"--max-step-s", "0"},
+                    std::vector<const char*>{"--max-world-memory-mib", "1"},
+                    std::vector<const char*>{"--worlds-without-jail"},
                     std::vector<const char*>{"--no-such-flag", "1"}));
 
 }  // namespace

@@ -131,8 +131,8 @@ TEST_F(BearerTokensTest, AFaultyFileIsRefusedByLineWithoutItsTokens) {
 TEST_F(BearerTokensTest, ALineStatesWhatItsClientMayDo) {
   const auto tokens = Open("alice " + std::string(kAlice) +
                            " priority=high sessions=16 bytes=64Mi solve-s=2 calls=64 work-s=0.5"
-                           " rate=200\nbob " +
-                           kBob + " bytes=1000 priority=normal\n");
+                           " rate=200 models=3Ki worlds=no\nbob " +
+                           kBob + " bytes=1000 priority=normal worlds=yes\n");
   const Entitlements alice = EntitlementsOf(tokens.get(), kAlice);
   EXPECT_TRUE(alice.high_priority);
   EXPECT_EQ(alice.max_sessions, 16);
@@ -141,9 +141,12 @@ TEST_F(BearerTokensTest, ALineStatesWhatItsClientMayDo) {
   EXPECT_EQ(alice.max_calls, 64);
   EXPECT_EQ(alice.max_work_s, 0.5);
   EXPECT_EQ(alice.max_calls_per_s, 200);
+  EXPECT_EQ(alice.max_model_bytes, 3 * 1024);
+  EXPECT_FALSE(alice.worlds);
   const Entitlements bob = EntitlementsOf(tokens.get(), kBob);
   EXPECT_FALSE(bob.high_priority);
   EXPECT_EQ(bob.max_bytes, 1000);
+  EXPECT_TRUE(bob.worlds);
 }
 
 TEST_F(BearerTokensTest, WhatALineDoesNotStateIsTheDefault) {
@@ -167,7 +170,7 @@ TEST_F(BearerTokensTest, AFaultyLimitIsRefusedByLineAndKey) {
         "calls=",          "bytes=0",   "bytes=1025Gi",  "bytes=1.5Mi",   "bytes=64M",
         "bytes=-1",        "work-s=-1", "work-s=inf",    "work-s=nan",    "sessions=0",
         "sessions=many",   "solve-s=0", "solve-s=86401", "rate=-1",       "rate=1e10",
-        "rate=2x"}) {
+        "rate=2x",         "models=0",  "models=2G",     "worlds=maybe",  "worlds="}) {
     const std::string key = std::string(word).substr(0, std::string(word).find('='));
     EXPECT_THAT(error(word), HasSubstr("line 2 has a value of " + key + " that is not ")) << word;
   }

@@ -113,8 +113,12 @@ TEST_F(WorldServiceTest, ErrorsHaveTheirReasons) {
 
 TEST_F(WorldServiceTest, MetricsCountItsCallsOnlyWhereItIs) {
   Start(/*steps_worlds=*/true);
+  v1::PutModelResponse put;
+  ASSERT_TRUE(Put(BlockingWorlds::Model("<mine/>"), &put).ok());
+  v1::AdvanceRequest request = worlds_.Request(2, 3);
+  request.set_model_id(put.model_id());
   v1::AdvanceResponse answer;
-  ASSERT_TRUE(Advance(worlds_.Request(2, 3), &answer).ok());
+  ASSERT_TRUE(Advance(request, &answer).ok());
   const auto names = [&](const WorldHandler* worlds) {
     std::map<std::string, double> values;
     MetricSources sources{.metrics = worlds_.metrics(), .handler = worlds_.handler()};
@@ -126,8 +130,8 @@ TEST_F(WorldServiceTest, MetricsCountItsCallsOnlyWhereItIs) {
     return values;
   };
   auto values = names(worlds_.worlds());
-  EXPECT_EQ(values["sap_models"], 1);
-  EXPECT_EQ(values["sap_world_workers"], 1);
+  EXPECT_EQ(values["sap_models"], 2);
+  EXPECT_EQ(values["sap_world_workers"], 2);
   EXPECT_EQ(values["sap_world_steps_total"], 6);
   EXPECT_GE(values["sap_world_slices_total"], 1);
   EXPECT_FALSE(names(nullptr).contains("sap_models"));
