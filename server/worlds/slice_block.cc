@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "solver/engine/engine_error.h"
+
 namespace sap {
 namespace {
 
@@ -49,8 +51,22 @@ int64_t Place(const WorldSlice& slice, BlockSlice* place) {
   return places.end();
 }
 
+// Codes of errors of a step.
+bool IsCode(int32_t code) {
+  switch (static_cast<EngineErrorCode>(code)) {
+    case EngineErrorCode::kInvalidArgument:
+    case EngineErrorCode::kResourceExhausted:
+    case EngineErrorCode::kFailedPrecondition:
+    case EngineErrorCode::kInternal:
+      return code <= std::numeric_limits<uint8_t>::max();
+    default:
+      return false;
+  }
+}
+
 // Whether a world can be there after the slice, of which `before` is the progress before it.
 bool IsPossible(const WorldSlice& slice, const WorldProgress& before, const WorldProgress& after) {
+  if (before.end != WorldEnd::kNone) return true;  // nothing is taken of it
   const int64_t taken = after.steps - before.steps;
   if (taken < 0 || taken > slice.steps || after.end > WorldEnd::kFailure) return false;
   if (!(after.slow_s >= 0)) return false;
@@ -61,7 +77,7 @@ bool IsPossible(const WorldSlice& slice, const WorldProgress& before, const Worl
     case WorldEnd::kSteps:
       return is_whole;
     case WorldEnd::kFailure:
-      return after.code != 0 && taken < slice.steps;
+      return IsCode(after.code) && taken < slice.steps;
     default:
       return taken > 0;
   }
@@ -134,6 +150,7 @@ bool TakeSlice(const WorldSlice& slice, const BlockSlice& places, const SharedBl
   const int64_t state = AnsweredSize(places);
   const int64_t sensors = places.sizes.nsensordata;
   for (int64_t world = 0; world < slice.worlds; ++world) {
+    if (slice.progress[world].end != WorldEnd::kNone) continue;
     WorldProgress& progress = after[world];
     const int64_t taken = progress.steps - slice.progress[world].steps;
     const int64_t answered = RowsTaken(places, progress);
@@ -153,8 +170,10 @@ bool TakeSlice(const WorldSlice& slice, const BlockSlice& places, const SharedBl
     std::ranges::copy_n(text.data(), std::min(text.size(), progress.message.size() - 1),
                         progress.message.begin());
     slice.progress[world] = progress;
+    const int64_t checkpoint = places.sizes.integration;
+    Copy(head, places.checkpoints, world * checkpoint, checkpoint,
+         row(slice.checkpoints, checkpoint));
   }
-  Copy(head, places.checkpoints, 0, slice.worlds * places.sizes.integration, slice.checkpoints);
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "client/mujoco/sap_mujoco.h"
+#include "tests/support/child_process.h"
 
 namespace sap::test {
 namespace {
@@ -148,6 +149,22 @@ const ModelLoader& Mujoco() {
 
 namespace {
 
+// A function of MuJoCo's library in this process.
+template <typename Type>
+Type* Function(const char* name) {
+  Mujoco();
+  void* const library = dlopen(MujocoLibrary().c_str(), RTLD_NOLOAD | RTLD_NOW);
+  return reinterpret_cast<Type*>(dlsym(library, name));
+}
+
+std::string Save(const void* model) {
+  const int64_t size = Function<int64_t(const void* model)>("mj_sizeModel")(model);
+  std::string bytes(static_cast<size_t>(size), 0);
+  Function<void(const void* model, const char* name, void* buffer, int64_t bytes)>("mj_saveModel")(
+      model, nullptr, bytes.data(), size);
+  return bytes;
+}
+
 // Loads a model here; deleted when the last user is gone.
 std::shared_ptr<void> Load(const ModelSource& source) {
   std::vector<ModelFile> files;
@@ -161,18 +178,45 @@ std::shared_ptr<void> Load(const ModelSource& source) {
 }  // namespace
 
 std::shared_ptr<ModelSource> BinaryOf(const ModelSource& source) {
-  const auto model = Load(source);
-  void* const library = dlopen(MujocoLibrary().c_str(), RTLD_NOLOAD | RTLD_NOW);
-  const auto size =
-      reinterpret_cast<int64_t (*)(const void*)>(dlsym(library, "mj_sizeModel"))(model.get());
-  std::string bytes(static_cast<size_t>(size), 0);
-  using Save = void (*)(const void* model, const char* name, void* buffer, int64_t bytes);
-  reinterpret_cast<Save>(dlsym(library, "mj_saveModel"))(model.get(), nullptr, bytes.data(), size);
   auto binary = std::make_shared<ModelSource>();
   Seed(binary.get());
   binary->is_binary = true;
-  binary->files.push_back({"", std::move(bytes)});
+  binary->files.push_back({"", Save(Load(source).get())});
   return binary;
+}
+
+ModelSizes SizesOf(const ModelSource& model) { return Mujoco().SizesOf(Load(model).get()); }
+
+std::string BinaryWithPlugin() {
+  const fs::path plugin = fs::path(MujocoLibrary()).parent_path() / "plugin" / "libactuator.so";
+  Function<void(const char* path)>("mj_loadPluginLibrary")(plugin.c_str());
+  const TemporaryDirectory directory;
+  const std::string path = directory / "scene.xml";
+  std::ofstream(path)
+      << "<mujoco><extension><plugin plugin='mujoco.pid'><instance name='pid'>"
+         "<config key='kp' value='1'/></instance></plugin></extension><worldbody><body>"
+         "<joint name='j'/><geom size='.1'/></body></worldbody><actuator>"
+         "<plugin joint='j' instance='pid'/></actuator></mujoco>";
+  std::array<char, 1000> error;
+  using LoadXml = void*(const char* path, const void* vfs, char* error, int bytes);
+  const auto load = Function<LoadXml>("mj_loadXML");
+  void* const model = load(path.c_str(), nullptr, error.data(), static_cast<int>(error.size()));
+  EXPECT_NE(model, nullptr) << error.data();
+  if (model == nullptr) return "";
+  std::string bytes = Save(model);
+  Mujoco().Delete(model);
+  return bytes;
+}
+
+SliceOfAll::SliceOfAll(Rollout rollout)
+    : rollout_(std::move(rollout)), progress_(static_cast<size_t>(rollout_.worlds)) {
+  slice_.model = rollout_.model;
+  slice_.sizes = &rollout_.sizes;
+  slice_.settings = rollout_.settings;
+  slice_.worlds = rollout_.worlds;
+  slice_.steps = slice_.all_steps = rollout_.steps;
+  slice_.states = rollout_.states.data();
+  slice_.progress = progress_.data();
 }
 
 int64_t Rollout::ControlSize() const {

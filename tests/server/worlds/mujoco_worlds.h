@@ -18,6 +18,9 @@ namespace sap::test {
 // tests/python.sh --prepare makes. Empty, which fails the test: there is none.
 const std::string& MujocoLibrary();
 
+// The caller waits for the answer.
+inline constexpr auto kNever = [] { return false; };
+
 WorkerConfig ConfigOfWorker();
 std::unique_ptr<WorkerProcess> StartWorker(const WorkerConfig& config = ConfigOfWorker());
 
@@ -26,12 +29,20 @@ std::shared_ptr<ModelSource> ModelOf(std::string mjcf);
 // The same as MuJoCo's binary.
 std::shared_ptr<ModelSource> BinaryOf(const ModelSource& model);
 
+// A binary model with an actuator that is a plugin.
+std::string BinaryWithPlugin();
+
+// A mesh in the format of Wavefront.
+inline constexpr const char* kTetrahedron =
+    "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n";
+
 // Scenes by name: arm, humanoid, clutter, cloth, gripper, muscle.
 std::string SceneOf(const std::string& name);
 const std::vector<std::string>& SceneNames();
 
 // MuJoCo in this process.
 const ModelLoader& Mujoco();
+ModelSizes SizesOf(const ModelSource& model);
 
 // N worlds over K steps.
 struct Rollout {
@@ -67,6 +78,20 @@ RolloutAnswer ComputeHere(const Rollout& rollout);
 // Answer of a worker, in slices of some worlds and steps.
 tl::expected<RolloutAnswer, ServiceError> ComputeThere(Worker* worker, const Rollout& rollout,
                                                        int64_t worlds, int64_t steps);
+
+// All steps of a rollout as one slice, of which nothing but the progress is wanted.
+class SliceOfAll {
+ public:
+  explicit SliceOfAll(Rollout rollout);
+
+  WorldSlice& get() { return slice_; }
+  const std::vector<WorldProgress>& progress() const { return progress_; }
+
+ private:
+  const Rollout rollout_;
+  std::vector<WorldProgress> progress_;
+  WorldSlice slice_;
+};
 
 bool HaveEqualBits(const std::vector<double>& a, const std::vector<double>& b);
 
