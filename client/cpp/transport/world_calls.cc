@@ -40,6 +40,17 @@ std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word)
   return number;
 }
 
+// "step 2 of world 3 took longer" -> "it took longer", "step 2 of world 3: why" -> "why".
+std::string WithoutNumbers(const std::string& message) {
+  constexpr std::string_view kWorld = " of world ";
+  const size_t at = message.find(kWorld);
+  if (!message.starts_with("step ") || at == std::string::npos) return message;
+  const size_t rest = message.find_first_not_of("0123456789", at + kWorld.size());
+  if (rest == std::string::npos) return message;
+  return message.compare(rest, 2, ": ") == 0 ? message.substr(rest + 2)
+                                             : "it" + message.substr(rest);
+}
+
 std::string HexOf(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;
@@ -340,7 +351,7 @@ bool WorldCalls::Narrowed(const Call& call, const Error& error) {
   return true;
 }
 
-// The message of a world that cannot be stepped names it and the step by their numbers in the call.
+// The message names world and step by their numbers in the slice: "step 2 of world 3 took longer".
 bool WorldCalls::WorldFailed(const Call& call, const Error& error) {
   if (error.reason != kStepTime && error.reason != kWorldLost) return false;
   const WorldSlice& slice = call.slice;
@@ -348,10 +359,7 @@ bool WorldCalls::WorldFailed(const Call& call, const Error& error) {
   const int64_t step = slice.first_step + NumberAfter(error.message, "step ").value_or(0);
   if (world >= slice.end) return false;
   Error failure = error;
-  const size_t colon = failure.message.find(": ");
-  if (failure.message.starts_with("world ") && colon != std::string::npos) {
-    failure.message.erase(0, colon + 2);
-  }
+  failure.message = WithoutNumbers(error.message);
   results_.Fail(slice, world, step, std::move(failure));
   WorldSlice other = slice;
   other.begin = world + 1;

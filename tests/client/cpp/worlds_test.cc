@@ -235,7 +235,7 @@ TEST(WorldsTest, AWorldThatEndsItsCallFailsAlone) {
   CountingWorlds server(kFirst);
   Client client = Connect(server.address());
   Measure(&client);
-  server.EndNext({grpc::StatusCode::RESOURCE_EXHAUSTED, "world 3, step 2: it took more than 2 s",
+  server.EndNext({grpc::StatusCode::RESOURCE_EXHAUSTED, "step 2 of world 3 took longer than 2 s",
                   "WORLD_STEP_TIME"});
   server.Forget();
   Worlds worlds(6, 8);
@@ -244,7 +244,7 @@ TEST(WorldsTest, AWorldThatEndsItsCallFailsAlone) {
   for (const int64_t world : {0, 1, 2, 4, 5}) worlds.ExpectRows(world, 8);
   ASSERT_TRUE(worlds.outcomes[3].failure);
   EXPECT_EQ(worlds.outcomes[3].steps, 2);
-  EXPECT_EQ(worlds.outcomes[3].failure->message, "it took more than 2 s");
+  EXPECT_EQ(worlds.outcomes[3].failure->message, "it took longer than 2 s");
   EXPECT_EQ(worlds.outcomes[3].failure->reason, "WORLD_STEP_TIME");
 }
 

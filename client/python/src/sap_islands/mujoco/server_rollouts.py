@@ -35,6 +35,7 @@ _COMPONENTS = {
         start=1,
     )
 }
+_UNSOLVED = "an island was not solved"  # of client/mujoco/rollout.cc
 _MESSAGE = 256  # SAP_WORLD_MESSAGE
 _WARNING = 2  # SAP_WORLD_END_WARNING
 _SLEEP = int(getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", 0))
@@ -71,7 +72,7 @@ def can_be_served(models: Sequence[mujoco.MjModel], options: Options | None) -> 
         taken = Options(
             relative_tolerance=options.relative_tolerance, max_iterations=options.max_iterations
         )
-        if options != taken:
+        if options != taken or 0 in (options.relative_tolerance, options.max_iterations):
             return False
     return not any(
         model.nplugin or model.opt.enableflags & _SLEEP for model in dict.fromkeys(models)
@@ -101,7 +102,7 @@ def roll_out_at_servers(
     warned = outcomes.ends == _WARNING
     trajectories.warned_in[:] = np.where(warned, outcomes.taken - 1, steps)
     trajectories.warnings[:] = outcomes.warnings
-    outcomes.raise_first(trajectories.certificates)
+    outcomes.raise_first()
     certificates = trajectories.certificates
     unsolved = int(certificates["unsolved"].sum())
     if unsolved:
@@ -118,7 +119,7 @@ class _Outcomes:
         self.codes = np.zeros(count, np.int32)
         self.messages = np.zeros((count, _MESSAGE), np.uint8)
 
-    def raise_first(self, certificates: NDArray[Any]) -> None:
+    def raise_first(self) -> None:
         """Raises the error of the first environment that has one."""
         failed = np.flatnonzero(self.codes).tolist()
         if not failed:
@@ -128,7 +129,7 @@ class _Outcomes:
         message = f"environment {first}, step {self.taken[first]}: {text}"
         code = int(self.codes[first])
         error: SapError = error_of_code(code, message)
-        if code == StatusCode.FAILED_PRECONDITION and certificates["unsolved"][first].any():
+        if code == StatusCode.FAILED_PRECONDITION and text == _UNSOLVED:
             error = Unsolved(message)
         error.states = tuple(failed)
         raise error
