@@ -14,7 +14,8 @@ from gymnasium.utils.env_checker import check_env
 from sap_islands.arrays import FloatArray
 from sap_islands.gymnasium import ClutterEnv, ClutterVectorEnv
 
-from support.counted_client import CountedClient
+from support.server_process import ServerProcess
+from support.worlds import library
 
 NAME = "sap_islands/Clutter-v0"
 STEPS = 12
@@ -112,14 +113,24 @@ def test_steps_of_this_process_have_the_bits_of_a_server(
         each.close()
 
 
-def test_vector_step_is_one_batch(client: sap.Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    counted = CountedClient(client)
-    monkeypatch.setattr("sap_islands.gymnasium.environments.connect", lambda _: counted)
-    envs = make_vector(client, 5, objects=3)
-    envs.reset(seed=0)
-    for actions in random_actions(3, 5):
-        envs.step(actions)
-    assert counted.solved == [5, 5, 5]
+def test_a_vector_at_a_server_has_the_bits_of_one_here() -> None:
+    flags = ("--mujoco-library", str(library()), "--threads=2")
+    with ServerProcess("127.0.0.1:0", *flags) as server:
+        here, there = (
+            gymnasium.make_vec(NAME, num_envs=5, objects=3, address=address)
+            for address in (None, server.address)
+        )
+        alone = gymnasium.make(NAME, objects=3, address=server.address)
+        first, _ = alone.reset(seed=0)
+        for envs in (here, there):
+            observations, _ = envs.reset(seed=0)
+            assert np.array_equal(observations[0], first)
+        for actions in random_actions(STEPS, 5):
+            expected, found = here.step(actions), there.step(actions)
+            assert np.array_equal(found[0], expected[0])
+            assert np.array_equal(alone.step(actions[0])[0], expected[0][0])
+        for each in (here, there, alone):
+            each.close()
 
 
 def test_pusher_moves_the_object_to_the_goal(client: sap.Client) -> None:

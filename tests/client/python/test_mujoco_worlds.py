@@ -208,6 +208,69 @@ def test_a_rollout_ends_with_an_interrupt(served: sap.Client) -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
+def copies(model: mujoco.MjModel, states: Any) -> list[mujoco.MjData]:
+    """States with controls, forces and a warm start."""
+    made = [mujoco.MjData(model) for _ in states]
+    for i, (data, state) in enumerate(zip(made, states, strict=True)):
+        mujoco.mj_setState(model, data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        data.ctrl[:] = 0.1 * i
+        data.qfrc_applied[:] = 0.01 * i
+    adapter.advance_batch(model, made)
+    return made
+
+
+def whole(model: mujoco.MjModel, data: mujoco.MjData) -> Any:
+    kind = mujoco.mjtState.mjSTATE_INTEGRATION
+    state = np.empty(mujoco.mj_stateSize(model, kind))
+    mujoco.mj_getState(model, data, state, kind)
+    return np.concatenate((state, data.sensordata))
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("steps", [1, 30])
+def test_advanced_states_have_the_bits_of_this_process(
+    served: sap.Client, name: str, law: Any, steps: int
+) -> None:
+    model = mujoco.MjModel.from_xml_string(MODELS[name])
+    here, there = (copies(model, states_of(model, 4)) for _ in range(2))
+    with without_warnings():
+        expected = adapter.advance_batch(model, here, steps=steps, law=law, threads=2)
+        found = adapter.advance_batch(model, there, served, steps=steps, law=law)
+    assert found == expected
+    for one, other in zip(there, here, strict=True):
+        assert np.array_equal(whole(model, one), whole(model, other))
+
+
+def test_a_state_with_an_error_is_not_advanced_and_the_others_are(served: sap.Client) -> None:
+    models = [load_scene("clutter", 4) for _ in range(3)]
+    models[1].opt.timestep = -1.0
+    data = [mujoco.MjData(model) for model in models]
+    with pytest.raises(sap.InvalidArgument, match=r"data\[1\]: .*time_step") as caught:
+        adapter.advance_batch(models, data, served)
+    assert caught.value.states == (1,)
+    assert [each.time for each in data] == [0.01, 0.0, 0.01]
+
+
+def test_warnings_of_advanced_states_are_counted(served: sap.Client) -> None:
+    model = mujoco.MjModel.from_xml_string(ARM)
+    data = [mujoco.MjData(model) for _ in range(2)]
+    data[1].qvel[0] = np.inf
+    adapter.advance_batch(model, data, served)
+    bad = mujoco.mjtWarning.mjWARN_BADQVEL
+    assert [each.warning[bad].number for each in data] == [0, 1]
+
+
+def test_callbacks_are_not_sent(served: sap.Client) -> None:
+    model = mujoco.MjModel.from_xml_string(ARM)
+    mujoco.set_mjcb_passive(lambda *_: None)
+    try:
+        with pytest.raises(sap.InvalidArgument, match="callbacks"):
+            adapter.advance_batch(model, [mujoco.MjData(model)], served)
+    finally:
+        mujoco.set_mjcb_passive(None)
+
+
 @pytest.fixture(scope="module")
 def without_worlds() -> Iterator[sap.Client]:
     """A client of a server without the flag."""

@@ -9,9 +9,9 @@
 `make_vec` makes a vector environment of this package, which steps its environments on `threads`
 threads of this process.
 
-Both take `address`, as for `sap_islands.connect`: problems are then solved there, those of a vector
-as one batch per step. They connect at the first step, so that `vectorization_mode="async"` works,
-too: its processes connect by themselves.
+Both take `address`, as for `sap_islands.connect`: environments are then stepped there, those of a
+vector over all servers, which need `--mujoco-library`. They connect at the first step, so that
+`vectorization_mode="async"` works, too: its processes connect by themselves.
 """
 
 import importlib.util

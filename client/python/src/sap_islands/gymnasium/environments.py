@@ -47,8 +47,8 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
 
         Args:
             objects: Number of objects, the one to move included.
-            address: Of the server, as for `sap_islands.connect`; None: steps are taken in this
-                process, each in one call.
+            address: Of servers that step worlds, as for `sap_islands.connect`; None: steps are
+                taken in this process.
             render_mode: There is none.
         """
         self.task = Clutter(make_model(objects))
@@ -73,7 +73,7 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
         if client is None:
             adapter.advance(self.task.model, self.task.data)
         else:
-            adapter.step(self.task.model, self.task.data, client)
+            adapter.advance_batch(self.task.model, [self.task.data], client)
         reward, reached, info = self.task.judge()
         return self.task.observation(), reward, reached, False, info
 
@@ -83,7 +83,7 @@ class ClutterEnv(gymnasium.Env[FloatArray, NDArray[np.float32]]):
 
 
 class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]]):
-    """Many environments, stepped on threads or by one batch of problems.
+    """Many environments, stepped on threads or at servers.
 
     Each has the bits of a `ClutterEnv` with its seed. After the end of an episode the next step
     resets the environment and ignores its action (`AutoresetMode.NEXT_STEP`).
@@ -111,8 +111,8 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
             max_episode_steps: After which episodes are truncated.
             objects: As for `ClutterEnv`.
             address: As for `ClutterEnv`.
-            threads: Number of threads without an address; None: as many as there are processors,
-                and environments.
+            threads: Number of threads in this process; None: as many as there are processors, and
+                environments.
             render_mode: As for `ClutterEnv`.
         """
         model = make_model(objects)
@@ -181,11 +181,7 @@ class ClutterVectorEnv(VectorEnv[FloatArray, NDArray[np.float32], NDArray[Any]])
 
     def _advance(self, tasks: list[Clutter]) -> None:
         model, data = tasks[0].model, [task.data for task in tasks]
-        client = self._connection.client()
-        if client is None:
-            adapter.advance_batch(model, data, threads=self._threads)
-        else:
-            adapter.step_batch(model, data, client)
+        adapter.advance_batch(model, data, self._connection.client(), threads=self._threads)
 
     def _begin(self, i: int) -> dict[str, Any]:
         self.tasks[i].begin(self._randoms[i])

@@ -1,10 +1,10 @@
-"""One step of many states: as one batch of problems, or on threads of this process."""
+"""Steps of many states: as one batch of problems, on threads of this process, or at servers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import mujoco
 
@@ -13,12 +13,14 @@ from sap_islands.errors import InvalidArgument, SapError, value_of
 from sap_islands.mujoco.assembly import BuiltProblem, Law
 from sap_islands.mujoco.material import Material
 from sap_islands.mujoco.native_steps import Advanced, StepLaw, advance_all
+from sap_islands.mujoco.server_rollouts import advance_at_servers
 from sap_islands.mujoco.stepping import (
     DEFAULT_MATERIAL,
     apply,
     build_problem,
     options_of,
 )
+from sap_islands.mujoco.unsupported_features import refuse_data_of_another
 from sap_islands.options import Options
 from sap_islands.solution import Solution
 from sap_islands.unsolved_policy import OnUnsolved, check_on_unsolved, report_unsolved
@@ -64,23 +66,31 @@ def step_batch(
 def advance_batch(
     model: Models,
     data: Sequence[mujoco.MjData],
+    client: Client | None = None,
     *,
+    steps: int = 1,
     law: StepLaw = "sap",
     options: Options | None = None,
     on_unsolved: OnUnsolved = "warn",
-    threads: int = 1,
+    threads: int | None = None,
+    timeout: float | None = None,
 ) -> Advanced:
-    """Advances many states by one time step in this process, on threads without Python's lock.
+    """Advances many states, in this process or at servers, without problems and solutions.
 
-    Each has the same bits as after a `step` of its own. Neither problems nor solutions are made.
+    Each has the same bits as after `step`. At servers the states go out and come back whole
+    (`mjSTATE_INTEGRATION`), with their controls and applied forces, and so does `sensordata`; other
+    derived fields of `data` are not computed: call `mujoco.mj_forward` where they are needed.
 
     Args:
         model: The model of all states, or one for each.
         data: The states, all different; changed.
+        client: As for `rollout`; its servers take no callbacks, plugins and `sleep`.
+        steps: Number of time steps, with the controls as they are.
         law: As for `advance`.
-        options: As for `advance`.
+        options: As for `advance`; at servers also the number of iterations.
         on_unsolved: As for `step`.
-        threads: Number of threads, which are kept for the next call.
+        threads: Of this process, kept for the next call; None: those of the client, 1 without one.
+        timeout: Deadline at servers [s]; None: there is none.
 
     Returns:
         The sums of islands, and the largest number of iterations.
@@ -90,12 +100,21 @@ def advance_batch(
             numbers, and the message is that of the first. All other states are advanced.
         Exception: What a callback has raised; some states may be advanced, as their `time` tells.
     """
-    if threads < 1:
+    native = None if client is None else client._solver.client
+    if threads is not None and threads < 1:
         raise InvalidArgument(f"threads is {threads}; it must be >= 1", "threads")
+    if steps < 1:
+        raise InvalidArgument(f"steps is {steps}; it must be >= 1", "steps")
     if len({each._address for each in data}) != len(data):
         raise InvalidArgument("data has a state twice", "data")
     models = one_each(model, len(data))
-    return advance_all(models, data, threads, law=law, options=options, on_unsolved=on_unsolved)
+    for each, state in zip(models, data, strict=True):
+        refuse_data_of_another(each, state)
+    settings: dict[str, Any] = {"law": law, "options": options, "on_unsolved": on_unsolved}
+    if native is not None and native.waits:
+        return advance_at_servers(native, models, data, steps, **settings, timeout=timeout)
+    count = threads or (1 if native is None else native.threads)
+    return advance_all(models, data, count, steps, **settings)
 
 
 class Stepping(NamedTuple):

@@ -188,19 +188,19 @@ def advance_all(
     models: Sequence[mujoco.MjModel],
     data: Sequence[mujoco.MjData],
     threads: int,
+    steps: int,
     *,
     law: StepLaw,
     options: Options | None,
     on_unsolved: OnUnsolved,
 ) -> Advanced:
-    """Advances states by one step on threads of the C library."""
+    """Advances states by some steps on threads of the C library."""
     settings = _settings(law, options, on_unsolved)
-    for model, state in zip(models, data, strict=True):
-        refuse_data_of_another(model, state)
-    rollout = _OneStep(models, data, law)
+    rollout = _StatesOfCaller(models, data, law, steps)
     code, outcome = rollout.run(settings, threads)
     if code:
-        error = _error_of(code, outcome, f"data[{outcome.environment}]")
+        step = f", step {outcome.step}" if steps > 1 else ""
+        error = _error_of(code, outcome, f"data[{outcome.environment}]{step}")
         error.states = tuple(i for i, each in enumerate(rollout.outcomes) if each.code)
         raise error
     if outcome.unsolved:
@@ -281,13 +281,17 @@ class _Rollout:
         return 0, total
 
 
-class _OneStep(_Rollout):
-    """One step of states of the caller."""
+class _StatesOfCaller(_Rollout):
+    """Some steps of states of the caller."""
 
     def __init__(
-        self, models: Sequence[mujoco.MjModel], data: Sequence[mujoco.MjData], law: StepLaw
+        self,
+        models: Sequence[mujoco.MjModel],
+        data: Sequence[mujoco.MjData],
+        law: StepLaw,
+        steps: int,
     ) -> None:
-        super().__init__(models, 1, law)
+        super().__init__(models, steps, law)
         self._data = data
         self._data_addresses = np.array([each._address for each in data], np.uintp)
 

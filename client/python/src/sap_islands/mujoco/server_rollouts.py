@@ -13,8 +13,17 @@ from numpy.typing import NDArray
 from sap_islands._library.c_worlds import WorldModel, advance_worlds
 from sap_islands._library.declarations import new
 from sap_islands._library.native_client import NativeClient
+from sap_islands.arrays import FloatArray
 from sap_islands.errors import InvalidArgument, SapError, StatusCode, error_of_code
-from sap_islands.mujoco.native_steps import StepLaw, Trajectories, check_model, report_counts
+from sap_islands.mujoco.callbacks import has_callbacks
+from sap_islands.mujoco.native_steps import (
+    CERTIFICATE,
+    Advanced,
+    StepLaw,
+    Trajectories,
+    check_model,
+    report_counts,
+)
 from sap_islands.options import Options
 from sap_islands.unsolved_policy import OnUnsolved, Unsolved
 
@@ -36,6 +45,8 @@ _COMPONENTS = {
     )
 }
 _UNSOLVED = "an island was not solved"  # of client/mujoco/rollout.cc
+_INTEGRATION = int(_STATES.mjSTATE_INTEGRATION)
+_INTEGRATION_KIND = 2  # SAP_STATE_INTEGRATION
 _MESSAGE = 256  # SAP_WORLD_MESSAGE
 _WARNING = 2  # SAP_WORLD_END_WARNING
 _SLEEP = int(getattr(mujoco.mjtEnableBit, "mjENBL_SLEEP", 0))
@@ -96,17 +107,76 @@ def roll_out_at_servers(
     if count == 0 or steps == 0:
         return
     outcomes = _Outcomes(count)
-    worlds = _worlds(client, models, trajectories, outcomes)
+    worlds = _worlds(client, models, steps, outcomes, trajectories.certificates)
+    _set_trajectories(worlds, trajectories)
     _set_options(worlds, law, options, on_unsolved)
     advance_worlds(client, worlds, timeout)
     warned = outcomes.ends == _WARNING
     trajectories.warned_in[:] = np.where(warned, outcomes.taken - 1, steps)
     trajectories.warnings[:] = outcomes.warnings
-    outcomes.raise_first()
+    outcomes.raise_first("environment {}, step {}")
     certificates = trajectories.certificates
     unsolved = int(certificates["unsolved"].sum())
     if unsolved:
         report_counts(int(certificates["islands"].sum()), unsolved, on_unsolved)
+
+
+def advance_at_servers(
+    client: NativeClient,
+    models: Sequence[mujoco.MjModel],
+    data: Sequence[mujoco.MjData],
+    steps: int,
+    *,
+    law: StepLaw,
+    options: Options | None,
+    on_unsolved: OnUnsolved,
+    timeout: float | None,
+) -> Advanced:
+    """Advances states of the caller at servers. An error ends its state only."""
+    if has_callbacks() or not can_be_served(models, options):
+        message = "servers take no callbacks, plugins, `sleep`, and options of other kinds"
+        raise InvalidArgument(f"{message}: leave the client out, or call step_batch", "client")
+    for model in dict.fromkeys(models):
+        check_model(model, law)
+    if not data:
+        return Advanced(0, 0, 0)
+    count, outcomes = len(data), _Outcomes(len(data))
+    states = np.empty((count, mujoco.mj_stateSize(models[0], _INTEGRATION)))
+    for model, each, state in zip(models, data, states, strict=True):
+        mujoco.mj_getState(model, each, state, _INTEGRATION)
+    final, sensors = np.empty_like(states), np.empty((count, models[0].nsensordata))
+    certificates = np.zeros((count, steps), CERTIFICATE)
+    worlds = _worlds(client, models, steps, outcomes, certificates)
+    worlds.every, worlds.state_kind = steps, _INTEGRATION_KIND
+    for name, array in (("states", states), ("final_states", final), ("sensors", sensors)):
+        worlds.set_array(name, array)
+    _set_options(worlds, law, options, on_unsolved)
+    advance_worlds(client, worlds, timeout)
+    for i, (model, each) in enumerate(zip(models, data, strict=True)):
+        _store(model, each, final[i], sensors[i], outcomes, i)
+    outcomes.raise_first("data[{}]" + (", step {}" if steps > 1 else ""))
+    islands, unsolved = (int(certificates[name].sum()) for name in ("islands", "unsolved"))
+    if unsolved:
+        report_counts(islands, unsolved, on_unsolved)
+    return Advanced(islands, unsolved, int(certificates["iterations"].max(initial=0)))
+
+
+def _store(
+    model: mujoco.MjModel,
+    data: mujoco.MjData,
+    state: FloatArray,
+    sensors: FloatArray,
+    outcomes: _Outcomes,
+    i: int,
+) -> None:
+    """Writes what is known of a state after its steps; nothing where it has taken none."""
+    if outcomes.taken[i] == 0:
+        return
+    mujoco.mj_setState(model, data, state, _INTEGRATION)
+    data.sensordata[:] = sensors
+    for kind in range(int(outcomes.warnings[i]).bit_length()):
+        if outcomes.warnings[i] >> kind & 1:
+            data.warning[kind].number += 1
 
 
 class _Outcomes:
@@ -119,14 +189,14 @@ class _Outcomes:
         self.codes = np.zeros(count, np.int32)
         self.messages = np.zeros((count, _MESSAGE), np.uint8)
 
-    def raise_first(self) -> None:
-        """Raises the error of the first environment that has one."""
+    def raise_first(self, where: str) -> None:
+        """Raises the error of the first environment, named by number and step, that has one."""
         failed = np.flatnonzero(self.codes).tolist()
         if not failed:
             return
         first = failed[0]
         text = self.messages[first].tobytes().partition(b"\0")[0].decode(errors="replace")
-        message = f"environment {first}, step {self.taken[first]}: {text}"
+        message = f"{where.format(first, self.taken[first])}: {text}"
         code = int(self.codes[first])
         error: SapError = error_of_code(code, message)
         if code == StatusCode.FAILED_PRECONDITION and text == _UNSOLVED:
@@ -138,14 +208,31 @@ class _Outcomes:
 def _worlds(
     client: NativeClient,
     models: Sequence[mujoco.MjModel],
-    given: Trajectories,
+    steps: int,
     outcomes: _Outcomes,
+    certificates: NDArray[Any],
 ) -> Any:
-    """The struct of a call, which keeps its arrays."""
-    count, steps = given.state.shape[:2]
+    """The struct of a call, which keeps its arrays; without states."""
     known = {model: _models.find(client, model) for model in dict.fromkeys(models)}
     handles = np.array([known[model].handle for model in models], np.uintp)
-    worlds = new("sap_worlds", worlds=count, steps=steps, holds_after_warning=1)
+    worlds = new("sap_worlds", worlds=len(models), steps=steps)
+    for name, array in (
+        ("models", handles),
+        ("certificates", certificates),
+        ("ends", outcomes.ends),
+        ("taken", outcomes.taken),
+        ("warnings", outcomes.warnings),
+        ("codes", outcomes.codes),
+        ("messages", outcomes.messages),
+    ):
+        setattr(worlds, name, array.ctypes.data)
+    worlds.keep((known, handles, certificates, outcomes))
+    return worlds
+
+
+def _set_trajectories(worlds: Any, given: Trajectories) -> None:
+    """Sets the arrays of a rollout."""
+    worlds.holds_after_warning = 1
     worlds.set_array("states", given.initial_state)
     if given.controls is not None and given.controls.size:
         components = np.array(_components(given.control_spec), np.int32)
@@ -156,18 +243,6 @@ def _worlds(
         worlds.point("until", until)
     worlds.set_array("answered_states", given.state)
     worlds.set_array("sensors", given.sensordata)
-    for name, array in (
-        ("models", handles),
-        ("certificates", given.certificates),
-        ("ends", outcomes.ends),
-        ("taken", outcomes.taken),
-        ("warnings", outcomes.warnings),
-        ("codes", outcomes.codes),
-        ("messages", outcomes.messages),
-    ):
-        setattr(worlds, name, array.ctypes.data)
-    worlds.keep((known, handles, given, outcomes))
-    return worlds
 
 
 def _set_options(
