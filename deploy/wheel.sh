@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds the Python wheel and the source distribution into build/wheel. The wheel carries
-# sap-server, sap-client and the C library, built for processors with AVX2 and for any, and the C
-# library with servers, which computes no answers there, for any; with the libraries that they need:
-# users need no compiler, no packages and no clone. arm64 needs one build alone. Safe to repeat.
+# sap-server, sap-worlds, sap-client and the C library, built for processors with AVX2 and for any,
+# and the C library with servers, which computes no answers there, for any; with the libraries that
+# they need: users need no compiler, no packages and no clone. arm64 needs one build alone. Safe to
+# repeat.
 #
 #   deploy/wheel.sh              for this machine
 #   deploy/wheel.sh arm64        cross-compiled for arm64, into build/wheel-arm64
@@ -28,7 +29,8 @@ else
 fi
 native=$output/native
 requirements=client/python/requirements-wheel.txt
-files=(bin/sap-server bin/sap-client lib/libsap_islands.so lib/libsap_islands_mujoco.so)
+files=(bin/sap-server bin/sap-worlds bin/sap-client
+  lib/libsap_islands.so lib/libsap_islands_mujoco.so)
 
 if command -v ccache > /dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache

@@ -1,6 +1,7 @@
 # Files that `cmake --install` copies, by component:
 #
-#   programs      bin/: sap-server, sap-client; their manuals and completion for bash, zsh, fish
+#   programs      bin/: sap-server, sap-client; their manuals and completion for bash, zsh, fish;
+#                 sap-worlds, which sap-server starts
 #   development   lib/sap_islands/: the client library for C++ and the simulation, as archives;
 #                 include/sap_islands/: their public headers; share/sap_islands/proto/: the schema;
 #                 the CMake package sap_islands; pkg-config files
@@ -55,7 +56,7 @@ function(public_library name target)
   public_name(${name} ${target})
 endfunction()
 
-install(TARGETS sap-server sap-client RUNTIME COMPONENT programs)
+install(TARGETS sap-server sap-client sap-worlds RUNTIME COMPONENT programs)
 # Manuals from --help, where help2man is; shells complete commands and flags from it as well.
 find_program(SAP_HELP2MAN help2man)
 set(completion ${PROJECT_SOURCE_DIR}/deploy/completion)

@@ -54,8 +54,8 @@ debian_package(sap-islands server science
   "Solver of frictional contact as a gRPC service
 Solves one time step of rigid and articulated bodies with frictional contact,
 joint limits, couplers, motors and other constraints, island by island, with a
-certificate of accuracy. Contains sap-server with its systemd unit, and the
-command sap-client.")
+certificate of accuracy. Contains sap-server with its systemd unit, sap-worlds,
+which it starts to step worlds of MuJoCo, and the command sap-client.")
 debian_package(libsap-islands0 library libs
   "Shared library that solves frictional contact
 The solver of sap-islands within the process, behind a C interface to which
@@ -89,6 +89,8 @@ libsap-islands-dev (= ${PROJECT_VERSION}), libdart-dev, libdart-collision-ode-de
 endif()
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS adduser)
+# For the law RUN of worlds.
+set(CPACK_DEBIAN_SERVER_PACKAGE_RECOMMENDS "libsap-islands0 (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "haproxy, logrotate")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA ${scripts} ${generated}/conffiles)
 file(WRITE ${generated}/conffiles "/etc/logrotate.d/sap-server\n/etc/sap-proxy/haproxy.cfg\n")

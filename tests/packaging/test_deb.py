@@ -11,6 +11,7 @@ INSTALL = "apt-get install -y -qq --no-install-recommends {} > /dev/null 2>&1\n"
 
 MODES = """
 stat -c '%n %U:%G %a' /etc/sap-server /etc/sap-proxy /etc/sap-proxy/haproxy.cfg
+dpkg -L sap-islands | grep -e bin/sap-worlds -e libmujoco
 id -Gn sap-server; getent passwd sap-server | cut -d: -f6,7
 """
 
@@ -64,7 +65,7 @@ class PackageTest(unittest.TestCase):
             script, [self.packages["sap-islands"], ROOT / "tests/data/nasty_wedged_mu5.json"])
         self.assertEqual(said.splitlines(), [
             "/etc/sap-server root:sap-server 750", "/etc/sap-proxy root:sap-socket 750",
-            "/etc/sap-proxy/haproxy.cfg root:root 644", "sap-server",
+            "/etc/sap-proxy/haproxy.cfg root:root 644", "/usr/bin/sap-worlds", "sap-server",
             "/nonexistent:/usr/sbin/nologin", "solved",
             "tokens",  # an operator's file outlives the package
             "gone"])

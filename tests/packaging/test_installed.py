@@ -136,6 +136,13 @@ class InstalledTest(unittest.TestCase):
         for program in ("sap-server", "sap-client"):
             self.assertIn(VERSION, run(self.prefix / "bin" / program, "--version"))
 
+    def test_worlds_are_stepped_without_grpc_and_mujoco_is_not_installed(self):
+        worlds = self.prefix / "bin/sap-worlds"
+        self.assertEqual(subprocess.run([worlds], capture_output=True).returncode, 2)
+        self.assertNotRegex(run("ldd", worlds), "grpc|protobuf|mujoco")
+        names = [path.name for path in self.prefix.rglob("*mujoco*.so*")]
+        self.assertEqual(names, ["libsap_islands_mujoco.so"])
+
 
 if __name__ == "__main__":
     build = sys.argv.pop(1)

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+import zipfile
 
 from clean_root import run_in_clean_root
 from consumer import ROOT, VERSION
@@ -50,6 +51,11 @@ class WheelTest(unittest.TestCase):
     def test_it_is_for_any_python_and_small(self):
         self.assertRegex(self.wheel.name, r"-py3-none-manylinux_2_3\d_x86_64\.whl$")
         self.assertLess(self.wheel.stat().st_size, 40e6)
+
+    def test_it_steps_worlds_and_has_no_mujoco(self):
+        names = zipfile.ZipFile(self.wheel).namelist()
+        self.assertEqual(len([name for name in names if name.endswith("/sap-worlds")]), 2)
+        self.assertEqual([name for name in names if "libmujoco" in name], [])
 
     def test_one_command_installs_what_solves(self):
         directory = tempfile.TemporaryDirectory()
