@@ -197,6 +197,13 @@ bool IsJournal(int fd) {
   return std::to_string(status.st_dev) + ":" + std::to_string(status.st_ino) == stream;
 }
 
+void SetEnvironmentOfWorlds(sap::WorldsConfig* worlds) {
+  if (const char* const paths = std::getenv("LD_LIBRARY_PATH")) worlds->library_path = paths;
+  const char* const library = std::getenv("SAP_MUJOCO_LIBRARY");
+  const bool is_named = library != nullptr && *library != '\0';
+  if (worlds->mujoco_library == "auto" && is_named) worlds->mujoco_library = library;
+}
+
 // Components of the process. Declaration order is lifetime order: a component may use those above
 // it.
 struct Server {
@@ -349,7 +356,7 @@ void Drain(const sap::ServerConfig& config, const Shutdown& shutdown, Server* se
 int main(int argc, char** argv) {
   sap::ServerConfig config;
   if (const auto exit_code = sap::ReadServerFlags(argc, argv, environ, &config)) return *exit_code;
-  if (const char* const paths = std::getenv("LD_LIBRARY_PATH")) config.worlds.library_path = paths;
+  SetEnvironmentOfWorlds(&config.worlds);
   // Debian's Abseil runs lock-order cycle detection on every gRPC lock, which costs more than the
   // lock itself.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);

@@ -149,7 +149,8 @@ MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& 
     next_look_ = now + kPeriod;
     const auto read_all = [&] {
       ProcessMemory memory = read_memory();
-      memory.resident_bytes += other_memory_.child_bytes();
+      child_bytes_ = other_memory_.child_bytes();
+      memory.resident_bytes += child_bytes_;
       return memory;
     };
     change = memory_guard_.Look({read_all, [this] {
@@ -161,8 +162,7 @@ MemoryGuard::Change RequestHandler::Sweep(const std::function<ProcessMemory()>& 
                                  }});
   }
   admission_.SetShortOfMemory(memory_guard_.is_short() || MemoryReserve::IsSpent());
-  heap_trimmer_.Sweep(
-      now, memory_guard_.memory().resident_bytes - other_memory_.child_bytes() - counted_bytes());
+  heap_trimmer_.Sweep(now, memory_guard_.memory().resident_bytes - child_bytes_ - counted_bytes());
   return change;
 }
 

@@ -192,6 +192,7 @@ class RequestHandler {
   Admission admission_;
   HeapTrimmer heap_trimmer_;
   OtherMemory other_memory_;
+  int64_t child_bytes_{0};  // as the memory was last looked at
   MemoryGuard memory_guard_;
   Clock::time_point next_look_;  // at the memory of the process
   const std::shared_ptr<ClientAccount> this_process_;

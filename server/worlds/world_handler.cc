@@ -3,6 +3,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "server/worlds/find_library.h"
+
 namespace sap {
 namespace {
 
@@ -49,10 +51,15 @@ struct WorldHandler::Put {
 
 tl::expected<std::unique_ptr<WorldHandler>, std::string> WorldHandler::Start(
     const ServerConfig& config, RequestHandler* handler, Metrics* metrics) {
-  const WorldsConfig& worlds = config.worlds;
+  WorldsConfig worlds = config.worlds;
+  if (worlds.mujoco_library == "auto") worlds.mujoco_library = FindMujoco(worlds.library_path);
+  if (worlds.mujoco_library.empty()) {
+    return tl::unexpected<std::string>(
+        "worlds: --mujoco-library auto finds no libmujoco.so; give its path");
+  }
   WorkerConfig worker;
   worker.program = Program(worlds);
-  worker.mujoco_library = worlds.mujoco_library == "auto" ? "libmujoco.so" : worlds.mujoco_library;
+  worker.mujoco_library = std::filesystem::absolute(worlds.mujoco_library).string();
   worker.max_memory_bytes = worlds.max_world_memory_mib << 20;
   worker.max_load_s = worlds.max_model_load_s;
   worker.max_step_s = worlds.max_step_s;
