@@ -27,8 +27,8 @@ enum {
   SAP_MUJOCO_COULOMB = 2, /* that of SAP with exact Coulomb friction */
   /* The step of `sap-islands run`: MuJoCo's own, in which this solver takes the place of MuJoCo's
    * where it is predicted to be faster. Outcomes are of what this solver has solved. Tolerance and
-   * number of iterations are the model's. Needs libsap_islands_mujoco.so, next to this library or
-   * where the system finds it. */
+   * number of iterations are the model's. Needs libsap_islands_mujoco.so, next to this library,
+   * where packages have it, or where the system finds it. */
   SAP_MUJOCO_RUN = 3
 };
 

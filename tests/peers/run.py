@@ -7,6 +7,9 @@ Not a part of tests/run.sh: it takes a quarter of an hour. Needs build/python (t
 libsap_islands.so and libsap_islands_mujoco.so in build/release/lib, or where $SAP_LIBRARY is. Each
 suite has an environment of its own under build/peers, made once, with the pinned packages.
 
+With the libraries of MuJoCo also the tests of the workers that step worlds for sap-server, where
+worker_test is built.
+
 Prints for each suite how many tests there are, how many pass plainly and with every step solved
 here (`sap-islands run --when always`), how many steps that were, and each test that ends otherwise,
 with the explanation below. The exit code is 1 if one has none.
@@ -119,6 +122,23 @@ def compare(suite):
     return unexplained
 
 
+def step_worlds(suite, python):
+    """1 if the workers of sap-server fail with the library of MuJoCo of the suite."""
+    test = ROOT / "build/release/bin/worker_test"
+    if suite.folder != "mujoco" or not test.exists():
+        return 0
+    packages = next((python.parents[1] / "lib").glob("python*/site-packages"))
+    library = next((packages / "mujoco").glob("libmujoco.so*"))
+    environment = {**os.environ, "SAP_MUJOCO_LIBRARY": str(library)}
+    ended = subprocess.run([test], env=environment, timeout=TIMEOUT_S, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, check=False)
+    failed = int(ended.returncode != 0)
+    print(f"{suite.name}: workers {'FAIL' if failed else 'pass'}", flush=True)
+    if failed:
+        print(ended.stdout[-2000:], flush=True)
+    return failed
+
+
 def main():
     wanted = sys.argv[1:]
     unknown = set(wanted) - {suite.name for suite in SUITES}
@@ -126,7 +146,8 @@ def main():
         sys.exit(f"run.py: no suite {', '.join(sorted(unknown))}; there are "
                  f"{', '.join(suite.name for suite in SUITES)}")
     chosen = [suite for suite in SUITES if not wanted or suite.name in wanted]
-    sys.exit(1 if sum([compare(suite) for suite in chosen]) else 0)
+    failed = [compare(suite) + step_worlds(suite, environment_of(suite)) for suite in chosen]
+    sys.exit(1 if sum(failed) else 0)
 
 
 if __name__ == "__main__":

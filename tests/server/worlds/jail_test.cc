@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
@@ -13,13 +15,19 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "client/mujoco/sap_mujoco.h"
+#include "server/worlds/worker_process.h"
 #include "tests/server/worlds/mujoco_worlds.h"
 
 namespace sap {
@@ -135,6 +143,46 @@ TEST(JailTest, AWorkerEndsWithItsServer) {
   prctl(PR_SET_CHILD_SUBREAPER, 0);
   close(ends[0]);
   close(ends[1]);
+}
+
+// The kernel of this process has no filters from now on.
+void RefuseFilters() {
+  const sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_SECCOMP, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {std::size(code), const_cast<sock_filter*>(code)};
+  prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+  prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+// Where the kernel has no jail, workers start only if they may do without, and step all the same.
+TEST(JailTest, AWorkerSaysThatItHasNone) {
+  const pid_t child = fork();
+  if (child == 0) {
+    RefuseFilters();
+    WorkerConfig config = test::ConfigOfWorker();
+    const auto refused = WorkerProcess::Start(config);
+    if (refused || refused.error().find("no jail: the kernel does not filter system calls") ==
+                       std::string::npos) {
+      _exit(1);
+    }
+    config.without_jail = true;
+    const auto worker = WorkerProcess::Start(config);
+    if (!worker || (*worker)->greeting().is_jailed) _exit(2);
+    const test::Rollout rollout = test::RolloutOf("arm", 1, 3, SAP_MUJOCO_SAP);
+    const auto there = test::ComputeThere(worker->get(), rollout, 1, 3);
+    const bool is_equal =
+        there && test::HaveEqualBits(there->states, test::ComputeHere(rollout).states);
+    _exit(is_equal ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0) << WEXITSTATUS(status);
 }
 
 // A worker has its channel and standard streams, and nothing of the server's environment.
