@@ -36,7 +36,7 @@ struct MetricSources {
   const BearerTokens* tokens{nullptr};              // null: no token file
   const CallLog* log{nullptr};
   const TraceExporter* traces{nullptr};  // null: no collector
-  const WorldHandler* worlds{nullptr};  // null: the server steps none
+  const WorldHandler* worlds{nullptr};   // null: the server steps none
 };
 
 class MetricsEndpoint {
