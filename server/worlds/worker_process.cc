@@ -124,7 +124,9 @@ tl::expected<std::unique_ptr<WorkerProcess>, std::string> WorkerProcess::Start(
   std::string error = worker->Spawn();
   if (error.empty()) error = worker->Greet();
   if (!error.empty()) return tl::unexpected(config.program + ": " + error);
-  worker->LimitMemory();
+  if (!worker->LimitMemory()) {
+    return tl::unexpected(config.program + ": " + ErrnoText("its memory cannot be limited"));
+  }
   return worker;
 }
 
@@ -176,13 +178,13 @@ std::string WorkerProcess::Greet() {
   return "";
 }
 
-void WorkerProcess::LimitMemory() const {
+bool WorkerProcess::LimitMemory() const {
   rlimit limit;
-  if (prlimit(pid_, RLIMIT_AS, nullptr, &limit) != 0) return;
+  if (prlimit(pid_, RLIMIT_AS, nullptr, &limit) != 0) return false;
   // With what models that are kept may take: ModelStore.
   const int64_t bytes = address_space_ + block_.bytes() + config_.max_memory_bytes / 16 * 17;
   limit.rlim_cur = std::min(static_cast<rlim_t>(bytes), limit.rlim_max);
-  prlimit(pid_, RLIMIT_AS, &limit, nullptr);
+  return prlimit(pid_, RLIMIT_AS, &limit, nullptr) == 0;
 }
 
 double WorkerProcess::ProcessorTime() const {

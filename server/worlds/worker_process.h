@@ -66,8 +66,9 @@ class WorkerProcess final : public Worker {
 
   std::string Spawn();
   std::string Greet();
-  // Allows it the memory of a model and what it had before, and the block.
-  void LimitMemory() const;
+  // Allows it the memory of a model and what it had before, and the block. False: the kernel does
+  // not set the limit.
+  bool LimitMemory() const;
 
   // Sends the request in the block, and waits for the answer. Too long: a step of the request, of
   // `longest_s` of its processor time; then the process has ended, as it has if it was not stopped

@@ -40,18 +40,19 @@ constexpr int kProtectionArgument = 2;
 
 // Calls that libraries try and can do without: they fail with EPERM.
 constexpr uint32_t kFailing[] = {
-#ifdef SYS_open
+#ifdef SYS_open  // not on arm64
     SYS_open,       SYS_stat,       SYS_lstat,
     SYS_access,     SYS_readlink,   SYS_time,
+    SYS_getrlimit,
 #endif
     SYS_openat,     SYS_newfstatat, SYS_fstat,
     SYS_statx,      SYS_faccessat,  SYS_faccessat2,
     SYS_readlinkat, SYS_getcwd,     SYS_getdents64,
     SYS_ioctl,      SYS_fcntl,      SYS_lseek,
     SYS_uname,      SYS_sysinfo,    SYS_sched_getaffinity,
-    SYS_prlimit64,  SYS_getrlimit,  SYS_rt_sigaction,
-    SYS_tgkill,     SYS_nanosleep,  SYS_clock_nanosleep,
-    SYS_prctl,      SYS_socket};
+    SYS_prlimit64,  SYS_tgkill,     SYS_rt_sigaction,
+    SYS_nanosleep,  SYS_prctl,      SYS_clock_nanosleep,
+    SYS_socket};
 
 // Flags of a thread of this process, as the C library starts one: no process, no namespace.
 constexpr uint32_t kThread = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD |
