@@ -43,6 +43,7 @@ PYTHON = {
     "_process": PROCESS,
     "_library": LIBRARY,
     "replacement": ("errors", "binaries"),
+    "startup": ("mujoco",),
     "client": CLIENT,
     "aio": CLIENT,
     "ray": CLIENT,

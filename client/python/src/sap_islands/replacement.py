@@ -11,6 +11,7 @@ import ctypes
 import functools
 import os
 import tempfile
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -23,7 +24,12 @@ When: TypeAlias = Literal["faster", "always"]
 Engine: TypeAlias = Literal["mujoco", "dart"]
 ENGINES: tuple[Engine, ...] = get_args(Engine)
 
+# Outcome of the rollouts of a program that servers took; others are why MuJoCo did.
+ROLLOUTS_SERVED = "at servers"
+
 _SOLVED = 0  # number of this outcome
+# Begins the PYTHONPATH of programs whose rollouts may go to servers.
+STARTUP = Path(__file__).with_name("startup")
 _HEAD = 2  # numbers before those of the outcomes
 
 
@@ -122,6 +128,44 @@ class Replacement:
         path = None if report is None else report.encode()
         if _load(self.path).sap_replacement_start(when.encode(), path) != 0:
             raise Unavailable(f"the solver of {self.engine} cannot be replaced in this process")
+
+
+class ServedRollouts:
+    """The counts of the rollouts of a program that may go to servers, by outcome.
+
+    The file of the counts exists until `close`.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Makes the file; `address` is that of the servers."""
+        self._address = address
+        with tempfile.NamedTemporaryFile(prefix="sap-islands-", delete=False) as file:
+            self._report = file.name
+
+    def environment(self) -> dict[str, str]:
+        """Variables that a program needs in addition to those of this process."""
+        before = os.environ.get("PYTHONPATH")
+        return {
+            "PYTHONPATH": os.pathsep.join([str(STARTUP), *([before] if before else [])]),
+            "SAP_RUN_SERVER": self._address,
+            "SAP_RUN_ROLLOUTS": self._report,
+        }
+
+    def read(self) -> dict[str, dict[str, int]]:
+        """Calls and steps up to now, by outcome."""
+        counts: dict[str, dict[str, int]] = {}
+        with open(self._report) as file:
+            for line in file:
+                outcome, _, steps = line.rstrip("\n").rpartition("\t")
+                count = counts.setdefault(outcome, {"calls": 0, "steps": 0})
+                count["calls"] += 1
+                count["steps"] += int(steps)
+        return counts
+
+    def close(self) -> None:
+        """Deletes the file. Processes that go on count no more."""
+        if os.path.exists(self._report):
+            os.unlink(self._report)
 
 
 def check_when(when: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -179,6 +179,86 @@ def _store(
             data.warning[kind].number += 1
 
 
+class MujocoRollout(NamedTuple):
+    """The arguments of `mujoco._rollout.Rollout.rollout`, in its order."""
+
+    models: Sequence[mujoco.MjModel]
+    data: Sequence[mujoco.MjData]
+    nstep: int
+    control_spec: int
+    initial_state: Any
+    initial_warmstart: Any
+    control: Any
+    state: Any
+    sensordata: Any
+    chunk_size: Any = None
+
+    @property
+    def steps(self) -> int:
+        """Steps of all environments."""
+        return len(self.models) * self.nstep
+
+    def has_common_arrays(self) -> bool:
+        """Whether its arrays are as `mujoco.rollout` makes them unless its checks are skipped."""
+        first, count = self.models[0], len(self.models)
+        size = mujoco.mj_stateSize(first, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        shapes = (
+            (self.initial_state, (count, size)),
+            (self.initial_warmstart, (count, first.nv)),
+            (self.control, (count, self.nstep, mujoco.mj_stateSize(first, self.control_spec))),
+            (self.state, (count, self.nstep, size)),
+            (self.sensordata, (count, self.nstep, first.nsensordata)),
+        )
+        return self.initial_state is not None and all(
+            array is None
+            or (
+                isinstance(array, np.ndarray)
+                and array.dtype == np.float64
+                and array.shape == shape
+                and array.flags.c_contiguous
+            )
+            for array, shape in shapes
+        )
+
+
+def roll_out_as_mujoco(client: NativeClient, call: MujocoRollout) -> bool:
+    """Does what `mujoco.rollout` does under `sap-islands run`, at servers.
+
+    Returns:
+        Whether all environments have taken their steps; otherwise its arrays are undefined.
+    """
+    outcomes = _Outcomes(len(call.models))
+    worlds = _worlds(client, call.models, call.nstep, outcomes, None)
+    worlds.law, worlds.holds_after_warning = _LAWS["run"], 1
+    states = call.initial_state
+    if call.initial_warmstart is not None:
+        states = _with_warmstart(call.models, states, call.initial_warmstart)
+        worlds.state_kind = _INTEGRATION_KIND
+    worlds.set_array("states", states)
+    if call.control is not None and call.control.size:
+        components = np.array(_components(int(call.control_spec)), np.int32)
+        worlds.set_array("control_components", components)
+        worlds.set_array("controls", call.control)
+    for name, array in (("answered_states", call.state), ("sensors", call.sensordata)):
+        if array is not None:
+            worlds.set_array(name, array)
+    advance_worlds(client, worlds, None)
+    return not outcomes.codes.any()
+
+
+def _with_warmstart(
+    models: Sequence[mujoco.MjModel], states: FloatArray, warmstart: FloatArray
+) -> FloatArray:
+    """States of `mjSTATE_INTEGRATION` as `mujoco.rollout` begins."""
+    made = np.empty((len(models), mujoco.mj_stateSize(models[0], _INTEGRATION)))
+    data = {model: mujoco.MjData(model) for model in dict.fromkeys(models)}
+    for model, state, warm, row in zip(models, states, warmstart, made, strict=True):
+        mujoco.mj_setState(model, data[model], state, int(_STATES.mjSTATE_FULLPHYSICS))
+        data[model].qacc_warmstart[:] = warm
+        mujoco.mj_getState(model, data[model], row, _INTEGRATION)
+    return made
+
+
 class _Outcomes:
     """How each environment ended, as arrays that the C library writes."""
 
@@ -210,7 +290,7 @@ def _worlds(
     models: Sequence[mujoco.MjModel],
     steps: int,
     outcomes: _Outcomes,
-    certificates: NDArray[Any],
+    certificates: NDArray[Any] | None,
 ) -> Any:
     """The struct of a call, which keeps its arrays; without states."""
     known = {model: _models.find(client, model) for model in dict.fromkeys(models)}
@@ -218,7 +298,6 @@ def _worlds(
     worlds = new("sap_worlds", worlds=len(models), steps=steps)
     for name, array in (
         ("models", handles),
-        ("certificates", certificates),
         ("ends", outcomes.ends),
         ("taken", outcomes.taken),
         ("warnings", outcomes.warnings),
@@ -226,6 +305,8 @@ def _worlds(
         ("messages", outcomes.messages),
     ):
         setattr(worlds, name, array.ctypes.data)
+    if certificates is not None:
+        worlds.certificates = certificates.ctypes.data
     worlds.keep((known, handles, certificates, outcomes))
     return worlds
 

@@ -11,7 +11,8 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from sap_islands.replacement import ENGINES, Replacement, StepCounts
+from sap_islands.errors import InvalidArgument
+from sap_islands.replacement import ENGINES, Replacement, ServedRollouts, StepCounts
 from sap_islands.tools.commands.shared_arguments import new_file
 
 _NOT_FOUND, _NOT_EXECUTABLE, _BY_SIGNAL = 127, 126, 128  # exit codes of a shell
@@ -39,20 +40,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--report", type=new_file, metavar="FILE", help="write what became of the steps, as JSON"
     )
+    parser.add_argument(
+        "--server",
+        metavar="ADDR",
+        help="servers with --mujoco-library that take whole rollouts of mujoco.rollout: HOST:PORT, "
+        "a list of these, dns:///NAME:PORT or unix:PATH; a token is that of $SAP_TOKEN",
+    )
     parser.add_argument("program", metavar="COMMAND", help="the program, after --")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Runs the command; returns the exit code of the program, as a shell does."""
+    if arguments.server is not None and arguments.engine != "mujoco":
+        raise InvalidArgument("--server is for programs of MuJoCo", "server")
+    served = None if arguments.server is None else ServedRollouts(arguments.server)
     with Replacement(arguments.engine) as replacement:
         environment = os.environ | replacement.environment(arguments.when)
+        if served is not None:
+            environment |= served.environment()
         code = _run_program([arguments.program, *arguments.arguments], environment)
         counts = replacement.read()
+    rollouts = {} if served is None else served.read()
+    if served is not None:
+        served.close()
     if arguments.report:
         report = {**counts._asdict(), "when": arguments.when, "exit_code": code}
+        if served is not None:
+            report["rollouts"] = rollouts
         Path(arguments.report).write_text(json.dumps(report, indent=2) + "\n")
-    if not counts.steps and code not in (_NOT_FOUND, _NOT_EXECUTABLE):
+    if not counts.steps and not rollouts and code not in (_NOT_FOUND, _NOT_EXECUTABLE):
         _say_that_nothing_was_seen(counts, code)
     return code
 
