@@ -116,7 +116,7 @@ void WorldHandler::Sweep() { workers_.EndIdle(kIdle); }
 ServiceStatus WorldHandler::Admit(ClientAccount* account, const Demand& demand) {
   ServiceStatus admitted = handler_->admission().CheckMemory().and_then(
       [&] { return handler_->admission().Admit(account, demand); });
-  if (!admitted) telemetry_.CountRefusal(admitted.error());
+  if (!admitted) CountIfLimit(admitted.error());
   return admitted;
 }
 
@@ -135,7 +135,7 @@ ServiceStatus WorldHandler::MakePut(v1::PutModelRequest* request, const CallCont
   const int64_t bytes = HeldModel::BytesOf(*source);
   const int64_t limit = account->entitlements().max_model_bytes;
   if (ServiceStatus fits = models_.CheckSize(bytes, limit); !fits) {
-    telemetry_.CountRefusal(fits.error());
+    CountIfLimit(fits.error());
     return fits;
   }
   const Demand demand{bytes, kLoadTime_s + kLoadTimePerByte_s * static_cast<double>(bytes)};
@@ -195,7 +195,7 @@ ServiceStatus WorldHandler::RunPut(Put* put) {
 
 void WorldHandler::EndPut(std::unique_ptr<Put> put, const ServiceStatus& status) {
   if (!status) {
-    telemetry_.CountRefusal(status.error());
+    CountIfLimit(status.error());
     put->response->Clear();
   }
   const Done done = put->done;
@@ -220,7 +220,7 @@ ServiceStatus WorldHandler::MakeAdvance(const v1::AdvanceRequest& request, const
   const ServiceStatus checked =
       CheckArrays(request, model->sizes, handler_->config().max_message_bytes, &*plan);
   if (!checked) {
-    telemetry_.CountRefusal(checked.error());
+    CountIfLimit(checked.error());
     return checked;
   }
   const Demand demand{BytesOf(request) + plan->answer_bytes + plan->worlds * kOutcome_bytes,
@@ -248,7 +248,7 @@ ServiceStatus WorldHandler::MakeAdvance(const v1::AdvanceRequest& request, const
       response->set_mujoco_library_sha256(hash.data(), hash.size());
       response->set_threads(handler_->config().threads);
     } else {
-      telemetry_.CountRefusal(status.error());
+      CountIfLimit(status.error());
       response->Clear();
     }
     handler_->admission().Release(held->account, held->demand);
@@ -263,7 +263,7 @@ ServiceStatus WorldHandler::MakeAdvance(const v1::AdvanceRequest& request, const
         });
       });
   if (!started) {
-    telemetry_.CountRefusal(started.error());
+    CountIfLimit(started.error());
     handler_->admission().Release(account, demand);
   }
   return started;

@@ -66,6 +66,10 @@ class WorldHandler {
   ClientAccount* AccountOf(const CallContext& call) const {
     return call.account != nullptr ? call.account : handler_->this_process();
   }
+  // Bad requests and models are no limits.
+  void CountIfLimit(const ServiceError& error) const {
+    if (error.code == ServiceCode::kResourceExhausted) telemetry_.CountRefusal(error);
+  }
   ServiceStatus Admit(ClientAccount* account, const Demand& demand);
   ServiceStatus CheckEntitled(const ClientAccount& account) const;
   ServiceStatus MakePut(v1::PutModelRequest* request, const CallContext& call,

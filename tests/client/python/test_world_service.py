@@ -132,6 +132,41 @@ def test_final_states_go_on_with_the_bits_of_one_call(worlds: Worlds) -> None:
     )
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_certificates_are_those_of_a_local_rollout(threads: int) -> None:
+    model = mujoco.MjModel.from_xml_string(CLUTTER)
+    states, steps = states_of(model, 9), 60
+    _, _, expected = sap.mujoco.rollout(model, states, None, nstep=steps, certificates=True)
+    with serve(f"--threads={threads}") as server, Worlds(server.address) as worlds:
+        put = worlds.put_model(model)
+        answer = worlds.advance(
+            advance_request(put.model_id, states, None, steps, answers_certificates=True)
+        )
+    for name in ("islands", "unsolved", "iterations", "bound"):
+        values = np.array(getattr(answer.certificates, name)).reshape(9, steps)
+        np.testing.assert_array_equal(values, expected[name])
+    assert expected["islands"].any()
+
+
+@pytest.mark.parametrize("every", [1, 7])
+def test_worlds_at_rest_end_as_they_do_locally(worlds: Worlds, every: int) -> None:
+    model = mujoco.MjModel.from_xml_string(CLUTTER)
+    states, steps = states_of(model, 4), 700
+    until = sap.mujoco.AtRest(speed=0.05, seconds=0.04)
+    expected, _ = sap.mujoco.rollout(model, states, None, nstep=steps, until=until)
+    request = advance_request(worlds.put_model(model).model_id, states, None, steps, every=every)
+    request.until.speed, request.until.duration = 0.05, 0.04
+    answer = worlds.advance(request)
+    answered = [*range(every - 1, steps, every)]
+    if answered[-1] != steps - 1:
+        answered.append(steps - 1)
+    np.testing.assert_array_equal(rows(answer.states, 4, len(answered)), expected[:, answered])
+    ends = [outcome.end for outcome in answer.outcomes]
+    assert pb.WORLD_END_REST in ends
+    for outcome in answer.outcomes:
+        assert (outcome.end == pb.WORLD_END_REST) == (outcome.steps < steps)
+
+
 def test_a_diverging_world_is_held_and_others_go_on(worlds: Worlds) -> None:
     model = mujoco.MjModel.from_xml_string(ARM)
     put = worlds.put_model(model)
@@ -416,6 +451,23 @@ def test_a_neighbour_is_served_beside_an_endless_call(tmp_path: Path) -> None:
         assert error.code() == grpc.StatusCode.PERMISSION_DENIED
         for call in calls:
             call.cancel()
+        expect_idle(server.pid)
+
+
+def test_a_neighbour_is_served_beside_a_model_that_loads_for_long(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens"
+    tokens.write_text("rude rude-rude-rude-rude\nkind kind-kind-kind-kind\n")
+    flags = ("--threads=1", "--max-model-load-s=600", "--max-world-memory-mib=8192")
+    with (
+        serve(*flags, f"--token-file={tokens}") as server,
+        Worlds(server.address, "rude-rude-rude-rude") as rude,
+        Worlds(server.address, "kind-kind-kind-kind") as kind,
+    ):
+        call = rude.start_put(mjcf(REPLICATE))
+        for _ in range(3):
+            expect_alive(kind)
+        assert not call.done()
+        call.cancel()
         expect_idle(server.pid)
 
 

@@ -79,6 +79,11 @@ class Worlds:
         mujoco.mj_saveModel(model, None, buffer)
         return self.put(binary(buffer.tobytes()))
 
+    def start_put(self, request: Any) -> Any:
+        """Begins a call of PutModel, which has `result` and `cancel`."""
+        method = self._method("PutModel", pb.PutModelResponse)
+        return method.future(request, metadata=self._metadata)
+
     def advance(self, request: Any, timeout: float | None = None) -> Any:
         """Calls Advance."""
         method = self._method("Advance", pb.AdvanceResponse)
