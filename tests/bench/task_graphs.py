@@ -30,6 +30,8 @@ CASES = [
     ("block", 12, 0, 1, 6),
     ("pile", 1000, 1, 20, 60),
 ]
+# Scenes that are solved shard by shard, in which reading is a part of every solve.
+HEAPS = [(900, 20, 40), (10_000, 20, 26), (30_000, 20, 24)]
 
 
 def prediction(bench, *arguments: object) -> list[str]:
@@ -45,7 +47,7 @@ def predicted(bench) -> Iterator[Table]:
     table = Table(
         "predicted",
         "Predicted speed-up of single problems (the least time of each task of several solves) and "
-        "of the steps of a falling pile; fresh: reading and planning included",
+        "of the steps of a falling pile and of falling heaps; fresh: reading and planning included",
         f"problem;bodies;pattern;{COLUMNS}",
     )
     files = problem_files()
@@ -55,6 +57,10 @@ def predicted(bench) -> Iterator[Table]:
             continue
         table.add(name, bodies, "seen", *prediction(bench, *case))
         table.add(name, bodies, "fresh", *prediction(bench, "--fresh", *case))
+    for bodies, begin, end in HEAPS:
+        if bench.wants(f"predicted/heaps/{bodies}"):
+            arguments = ("--reading", "heaps", bodies, 1, begin, end)
+            table.add("heaps", bodies, "read", *prediction(bench, *arguments))
     yield table
 
 
