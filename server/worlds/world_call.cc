@@ -17,11 +17,10 @@ constexpr double kLane_s = 0.5e-3;
 // Numbers of a slice that are passed to a worker and back.
 constexpr double kSlice_bytes = 8 << 20;
 
-// "worlds 3 to 5, steps 0 to 19", or of one.
-std::string Numbers(const char* what, int64_t first, int64_t count) {
-  const std::string name = what;
-  if (count == 1) return name + " " + std::to_string(first);
-  return name + "s " + std::to_string(first) + " to " + std::to_string(first + count - 1);
+// "steps 0 to 19", or of one.
+std::string StepNumbers(int64_t first, int64_t count) {
+  if (count == 1) return "step " + std::to_string(first);
+  return "steps " + std::to_string(first) + " to " + std::to_string(first + count - 1);
 }
 
 }  // namespace
@@ -106,7 +105,7 @@ ServiceStatus WorldCall::RunSlice() {
     ServiceStatus live = ToServiceStatus(CheckLive(context_));
     return live || failed_ ? stepped : live;
   }
-  if (error.reason == "WORLD_LOST") return Lost(std::move(*unit), steps);
+  if (error.reason == "WORLD_LOST") return Lost(std::move(*unit), steps, error);
   if (error.reason == "WORLD_STEP_TIME") target_.drop_model();
   return stepped;
 }
@@ -363,14 +362,14 @@ void WorldCall::RepeatRows(int64_t world, const WorldProgress& progress) {
 
 // A unit that has ended a worker goes again, world by world. The second worker that a world ends by
 // itself is the last.
-ServiceStatus WorldCall::Lost(Unit unit, int64_t steps) {
+ServiceStatus WorldCall::Lost(Unit unit, int64_t steps, const ServiceError& how) {
   if (unit.worlds == 1) ++unit.losses;
   if (unit.losses > 1) {
     target_.drop_model();
     return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted,
-                                       Numbers("world", unit.first_world, unit.worlds) +
-                                           " ended two workers at " +
-                                           Numbers("step", unit.first_step, steps),
+                                       "world " + std::to_string(unit.first_world) +
+                                           " ended two workers in " +
+                                           StepNumbers(unit.first_step, steps) + ": " + how.message,
                                        "", "WORLD_LOST"});
   }
   unit.goes_alone = true;

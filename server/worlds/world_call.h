@@ -83,7 +83,7 @@ class WorldCall {
 
   ServiceStatus Step(WorkerPool::Lease* worker, Unit* unit, int64_t steps);
   WorldSlice SliceOf(const Unit& unit, int64_t steps) const;
-  ServiceStatus Lost(Unit unit, int64_t steps);
+  ServiceStatus Lost(Unit unit, int64_t steps, const ServiceError& how);
   bool IsPossible(const WorldProgress& progress, const Unit& unit, int64_t steps) const;
   void EncodeCertificates(const std::vector<sap_mujoco_certificate>& certificates, const Unit& unit,
                           int64_t steps, const std::vector<WorldProgress>& progress);

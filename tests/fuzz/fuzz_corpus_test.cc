@@ -10,6 +10,7 @@
 
 #include "sap/v1/solver_service.pb.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/server/worlds/blocking_worlds.h"
 #include "tests/support/mixed_constraints.h"
 #include "tests/support/scenes.h"
 
@@ -148,6 +149,18 @@ std::vector<Input> GoodInputs(const std::string& target) {
   }
   if (target == "flags") {
     return {ToInput("--listen\n127.0.0.1:1\n--threads\n3\n--record-rule\nall\n--tls-cert\nc")};
+  }
+  if (target == "worlds") {
+    BlockingWorlds worlds;
+    v1::PutModelRequest model = BlockingWorlds::Model();
+    *model.add_files() = model.files(0);
+    model.mutable_files(1)->set_name("assets/part.xml");
+    v1::AdvanceRequest request = worlds.Request(3, 7, 2);
+    request.set_relative_tolerance(1e-3);
+    request.mutable_until()->set_speed(0.1);
+    for (int i = 0; i < 3; ++i) request.add_rested(i);
+    return {ToInput(std::string(1, '\0') + model.SerializeAsString()),
+            ToInput("\x01" + request.SerializeAsString())};
   }
   return {ToInput("Bearer 0123456789abcdefalice 0123456789abcdef\nbob 0123456789abcdefg\n")};
 }

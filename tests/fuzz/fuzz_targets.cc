@@ -21,6 +21,7 @@
 #include "proto/codec/message_bounds.h"
 #include "server/auth/bearer_tokens.h"
 #include "server/server_config.h"
+#include "tests/server/worlds/blocking_worlds.h"
 #include "tests/support/blocking_handler.h"
 
 namespace sap::test {
@@ -186,6 +187,33 @@ void FuzzMessages(Bytes bytes) {
   const std::string again = message->SerializeAsString();
   Require(CheckBounds(type, {reinterpret_cast<const uint8_t*>(again.data()), again.size()})
               .has_value());
+}
+
+void FuzzWorlds(Bytes bytes) {
+  if (bytes.empty()) return;
+  static auto* const worlds = new BlockingWorlds(1, SmallConfig());
+  if (bytes[0] % 2 == 0) {
+    v1::PutModelRequest request;
+    if (!Parse(bytes.subspan(1), &request)) return;
+    v1::PutModelResponse response;
+    const ServiceStatus status = worlds->Put(std::move(request), &response);
+    return Require(status ? response.model_id().size() == 32 : !status.error().message.empty());
+  }
+  v1::AdvanceRequest request;
+  if (!Parse(bytes.subspan(1), &request)) return;
+  const double steps = static_cast<double>(request.worlds()) * request.steps();
+  if (steps > 2000) return;
+  request.set_model_id(worlds->Put());
+  v1::AdvanceResponse answer;
+  const ServiceStatus status = worlds->Advance(request, &answer);
+  if (!status) return Require(!status.error().message.empty());
+  const uint32_t every = request.has_every() ? request.every() : 1;
+  const uint32_t rows = request.worlds() * ((request.steps() + every - 1) / every);
+  Require(answer.outcomes_size() == static_cast<int>(request.worlds()));
+  Require(answer.sensors_size() ==
+          (request.answers_sensors() ? static_cast<int>(rows) * kSensors : 0));
+  Require(answer.certificates().bound_size() ==
+          (request.answers_certificates() ? static_cast<int>(steps) : 0));
 }
 
 void FuzzJson(Bytes bytes) {

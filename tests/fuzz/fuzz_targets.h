@@ -28,6 +28,10 @@ void FuzzBatch(Bytes bytes);
 // than they say, and passes them again as the parser writes it.
 void FuzzMessages(Bytes bytes);
 
+// A model that is put, or a call of Advance of another one, by the first byte; the workers are
+// those of tests. An answer has the lengths that the request asks for.
+void FuzzWorlds(Bytes bytes);
+
 // A problem as a file of JSON.
 void FuzzJson(Bytes bytes);
 
@@ -45,6 +49,7 @@ inline constexpr FuzzTarget kFuzzTargets[] = {
     {"solve", FuzzSolve},       {"differentiate", FuzzDifferentiate},
     {"session", FuzzSession},   {"batch", FuzzBatch},
     {"messages", FuzzMessages}, {"json", FuzzJson},
-    {"flags", FuzzFlags},       {"tokens", FuzzTokens}};
+    {"flags", FuzzFlags},       {"tokens", FuzzTokens},
+    {"worlds", FuzzWorlds}};
 
 }  // namespace sap::test

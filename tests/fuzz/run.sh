@@ -42,7 +42,8 @@ fi
 seconds=${1:-600}
 shift || true
 targets=("$@")
-((${#targets[@]} > 0)) || targets=(Solve Differentiate Session Batch Messages Json Flags Tokens)
+((${#targets[@]} > 0)) ||
+  targets=(Solve Differentiate Session Batch Messages Json Flags Tokens Worlds)
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
   -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=0 \
   -DCMAKE_CXX_COMPILER=clang++-14 \
