@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,14 @@ def run(task: str, folder: Path, *options: str, **environment: str) -> tuple[Any
     printed = subprocess.run(
         command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | environment
     ).stdout
-    return np.load(output), json.loads(report.read_text()).get("rollouts"), printed
+    with np.load(output) as file:
+        found = dict(file)
+    return found, json.loads(report.read_text()).get("rollouts"), printed
 
 
 def assert_same(found: Any, expected: Any) -> None:
-    assert found.files == expected.files
-    for name in expected.files:
+    assert found.keys() == expected.keys()
+    for name in expected:
         assert np.array_equal(found[name], expected[name]), name
 
 
@@ -66,6 +69,22 @@ def test_rollouts_that_servers_should_not_take_stay(
     found, rollouts, _ = run(task, tmp_path, "--server", server.address)
     assert_same(found, expected)
     assert list(rollouts) == [reason]
+
+
+@pytest.mark.skipif(not find_spec("mujoco.batch"), reason="new in MuJoCo 4")
+@pytest.mark.parametrize("task", ["batch", "bound"])
+def test_batches_have_the_bits_of_the_program(
+    server: ServerProcess, tmp_path: Path, task: str
+) -> None:
+    expected, _, _ = run(task, tmp_path)
+    found, rollouts, _ = run(task, tmp_path, "--server", server.address)
+    assert_same(found, expected)
+    assert rollouts["models of the simulations"]["calls"] == 1
+    if task == "batch":
+        assert rollouts[SERVED]["calls"] >= 1
+        assert rollouts.keys() <= {SERVED, SMALL, "models of the simulations"}
+    else:
+        assert rollouts["derived fields that are bound"]["calls"] == 4
 
 
 def test_a_forked_process_steps_its_own(server: ServerProcess, tmp_path: Path) -> None:

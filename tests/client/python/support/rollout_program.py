@@ -43,6 +43,33 @@ def in_child(model: Any, queue: Any) -> None:
     queue.put(rollout.rollout(model, data, states(model, 8), nstep=100)[0])
 
 
+def batches(model: Any, begin: Any, control: Any, binds: bool) -> dict[str, Any]:
+    from mujoco.batch import Batch
+
+    batch = Batch(model, 12, 2)
+    batch.bind("time")[:] = begin[:, 0]
+    batch.bind("qpos")[:] = begin[:, 1 : 1 + model.nq]
+    batch.bind("qvel")[:] = begin[:, 1 + model.nq : 1 + model.nq + model.nv]
+    sensors = batch.bind("sensordata")
+    places = batch.bind("xpos") if binds else None
+    found = {}
+    for step in range(3):
+        batch.bind("ctrl")[:] = 0.01 * step
+        batch.step(nstep=50)
+        found[f"row {step}"], found[f"sensors {step}"] = batch.state.copy(), sensors.copy()
+        if places is not None:
+            found[f"xpos {step}"] = places.copy()
+    ids = np.array([2, 5, 7])
+    records = ["qvel", "sensordata", "eq_active", int(STATE)]
+    for name, record in batch.rollout(100, control, record=records, ids=ids).items():
+        found[f"record {name}"] = record
+    found["rows"], found["last sensors"] = batch.state.copy(), sensors.copy()
+    batch.expand("body_mass")[:] *= 1.1
+    batch.step(nstep=50)
+    found["heavier"] = batch.state.copy()
+    return found
+
+
 def main() -> None:
     task, output = sys.argv[1:]
     model = mujoco.MjModel.from_xml_string(CLUTTER)
@@ -67,6 +94,8 @@ def main() -> None:
         child.start()
         found["forked"] = queue.get()
         child.join()
+    if task in ("batch", "bound"):
+        found = batches(model, begin, control[:3], task == "bound")
     if task == "small":
         found["state"], _ = rollout.rollout(model, data[:1], begin[:1], control[:1, :2])
     if task == "callback":

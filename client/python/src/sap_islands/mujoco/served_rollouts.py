@@ -12,11 +12,12 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import mujoco
 
+from sap_islands._library.native_client import NativeClient
 from sap_islands.client import Client, connect
 from sap_islands.errors import SapError, StatusCode
 from sap_islands.mujoco.callbacks import has_callbacks
@@ -37,6 +38,20 @@ _FOR_GOOD = (
 )
 
 
+class Work(NamedTuple):
+    """Size of a call.
+
+    Attributes:
+        models: Of all its simulations.
+        steps: Of all of them together.
+        threads: Of the program, that would take them.
+    """
+
+    models: Sequence[mujoco.MjModel]
+    steps: int
+    threads: int
+
+
 class ServedRollouts:
     """The rollouts of this process. Threads may share it."""
 
@@ -53,49 +68,72 @@ class ServedRollouts:
         self._step_s: weakref.WeakKeyDictionary[mujoco.MjModel, float] = weakref.WeakKeyDictionary()
 
     def rollout(self, own: Callable[..., Any], threads: int, arguments: tuple[Any, ...]) -> Any:
-        """Takes a call to servers, or to the program's own function."""
-        call: MujocoRollout | None = None
+        """Takes a call of `mujoco.rollout` to servers, or to the program's own function."""
         try:
             call = MujocoRollout(*arguments)
-            reason = self._reason_to_stay(call, threads) or self._serve(call)
+        except TypeError:  # of another version of MuJoCo
+            return own(*arguments)
+        return self.take(
+            Work(call.models, call.steps, threads),
+            functools.partial(_reason_of, call),
+            functools.partial(roll_out_as_mujoco, call=call),
+            functools.partial(own, *arguments),
+        )
+
+    def take(
+        self,
+        work: Work,
+        reason_of: Callable[[], str],
+        serve: Callable[[NativeClient], bool],
+        own: Callable[[], Any],
+    ) -> Any:
+        """Takes a call to servers, or to the program's own function.
+
+        Args:
+            work: Its size.
+            reason_of: Why servers do not take it; empty: they do.
+            serve: Makes the call at servers. Returns whether it has done what `own` does.
+            own: The program's function.
+
+        Returns:
+            The value of `own`; None: servers have taken the call.
+        """
+        try:
+            reason = self._reason_to_stay(work) or reason_of() or self._serve(serve)
         except Exception as error:  # the program must not see it
             reason = type(error).__name__
-        if call is not None:
-            self._count(reason or ROLLOUTS_SERVED, call.steps)
+        self._count(reason or ROLLOUTS_SERVED, work.steps)
         if not reason:
             return None
         begun = time.perf_counter()
-        result = own(*arguments)
-        if call is not None and call.steps:
-            took = (time.perf_counter() - begun) * max(1, min(threads, len(call.models)))
-            self._step_s[call.models[0]] = took / call.steps
+        result = own()
+        if work.steps:
+            took = (time.perf_counter() - begun) * max(1, min(work.threads, len(work.models)))
+            self._step_s[work.models[0]] = took / work.steps
         return result
 
-    def _reason_to_stay(self, call: MujocoRollout, threads: int) -> str:
-        """Why MuJoCo takes the call; empty: servers may."""
+    def _reason_to_stay(self, work: Work) -> str:
+        """Why MuJoCo takes a call, whatever it is; empty: servers may."""
         if self._refused:
             return self._refused
         if self._client is not None and os.getpid() != self._pid:
             return "a process forked from one that has called servers"
         if has_callbacks():
             return "callbacks"
-        if not call.steps or not call.has_common_arrays():
-            return "arrays of another kind"
-        if call.control_spec & ~int(mujoco.mjtState.mjSTATE_USER):
-            return "controls of another kind"
-        if not can_be_served(call.models, None):
+        if not work.steps:
+            return "no step"
+        if not can_be_served(work.models, None):
             return "a model with plugins or sleep"
-        step_s = self._step_s.get(call.models[0], _FIRST_GUESS_S)
-        predicted_s = step_s * call.steps / max(1, threads)
+        step_s = self._step_s.get(work.models[0], _FIRST_GUESS_S)
+        predicted_s = step_s * work.steps / max(1, work.threads)
         if predicted_s < max(_LEAST_S, 2 * self._round_trip_s):
             return "too small to pay"
         return "servers were lost" if time.monotonic() < self._paused_until else ""
 
-    def _serve(self, call: MujocoRollout) -> str:
-        """Steps the environments at servers. Returns why that has failed; empty: it has not."""
+    def _serve(self, serve: Callable[[NativeClient], bool]) -> str:
+        """Makes a call at servers. Returns why that has failed; empty: it has not."""
         try:
-            client = self._connected()
-            is_done = roll_out_as_mujoco(client._solver.client, call)
+            is_done = serve(self._connected()._solver.client)
         except SapError as error:
             with self._lock:
                 reason = f"servers: {error.reason or error.code.name}"
@@ -104,7 +142,7 @@ class ServedRollouts:
                 elif error.code in (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED):
                     self._paused_until = time.monotonic() + _PAUSE_S
             return reason
-        return "" if is_done else "an environment with an error"
+        return "" if is_done else "a simulation with an error or warning"
 
     def _connected(self) -> Client:
         with self._lock:
@@ -127,6 +165,13 @@ class ServedRollouts:
             os.close(descriptor)
         except OSError:
             self._report = None
+
+
+def _reason_of(call: MujocoRollout) -> str:
+    """Why servers do not take a call of `mujoco.rollout`."""
+    if call.control_spec & ~int(mujoco.mjtState.mjSTATE_USER):
+        return "controls of another kind"
+    return "" if call.has_common_arrays() else "arrays of another kind"
 
 
 def _round_trip_s(client: Client) -> float:

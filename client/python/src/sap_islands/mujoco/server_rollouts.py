@@ -246,6 +246,50 @@ def roll_out_as_mujoco(client: NativeClient, call: MujocoRollout) -> bool:
     return not outcomes.codes.any()
 
 
+def advance_rows(
+    client: NativeClient,
+    model: mujoco.MjModel,
+    states: FloatArray,
+    steps: int,
+    *,
+    control: FloatArray | None,
+    control_spec: int,
+    rows: FloatArray | None,
+    sensors: FloatArray | None,
+) -> FloatArray | None:
+    """Does what the calls of `mujoco.batch` do under `sap-islands run`, at servers.
+
+    Args:
+        client: Of servers.
+        model: The model.
+        states: [n, size] of `mjSTATE_INTEGRATION`.
+        steps: Number of steps.
+        control: [n, steps, ncontrol], or None.
+        control_spec: What it consists of.
+        rows: [n, steps, size] written: the states after each step; None: not wanted.
+        sensors: [n, steps or 1, nsensordata] written, after each or the last step; None: likewise.
+
+    Returns:
+        The states after the last step; None: in a simulation was an error or a warning.
+    """
+    outcomes = _Outcomes(len(states))
+    worlds = _worlds(client, [model] * len(states), steps, outcomes, None)
+    worlds.law, worlds.state_kind = _LAWS["run"], _INTEGRATION_KIND
+    worlds.answered_kind = _INTEGRATION_KIND
+    worlds.every = steps if rows is None else 1
+    worlds.set_array("states", states)
+    if control is not None and control.size:
+        worlds.set_array("control_components", np.array(_components(control_spec), np.int32))
+        worlds.set_array("controls", control)
+    final = np.empty_like(states)
+    worlds.set_array("final_states", final)
+    for name, array in (("answered_states", rows), ("sensors", sensors)):
+        if array is not None:
+            worlds.set_array(name, array)
+    advance_worlds(client, worlds, None)
+    return None if outcomes.codes.any() or outcomes.warnings.any() else final
+
+
 def _with_warmstart(
     models: Sequence[mujoco.MjModel], states: FloatArray, warmstart: FloatArray
 ) -> FloatArray:

@@ -1,8 +1,8 @@
 """Python runs this when a program of `sap-islands run --server` starts; PYTHONPATH begins here.
 
-It replaces `mujoco._rollout.Rollout` when that is imported, and then runs the module of this name
-that Python would have run without it. Nothing else of this package is imported before the program
-calls `mujoco.rollout`.
+It replaces `mujoco._rollout.Rollout` and `mujoco._batch.Batch` when these are imported, and then
+runs the module of this name that Python would have run without it. Nothing else of this package is
+imported before the program calls them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-_REPLACED = "mujoco._rollout"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGES = os.path.dirname(os.path.dirname(_HERE))
 
@@ -26,17 +25,17 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        if name != _REPLACED:
+        if name not in _REPLACEMENTS:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)  # type: ignore[assignment]
+            spec.loader = _Loader(spec.loader, *_REPLACEMENTS[name])  # type: ignore[assignment]
         return spec
 
 
 class _Loader:
-    def __init__(self, own: Any) -> None:
-        self._own = own
+    def __init__(self, own: Any, name: str, replacement: Any) -> None:
+        self._own, self._name, self._replacement = own, name, replacement
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         module: ModuleType | None = self._own.create_module(spec)
@@ -44,10 +43,10 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         self._own.exec_module(module)
-        module.Rollout = _replacement(module.Rollout)  # type: ignore[attr-defined]
+        setattr(module, self._name, self._replacement(getattr(module, self._name)))
 
 
-def _replacement(own: Any) -> Any:
+def _rollout(own: Any) -> Any:
     """A class that takes whole rollouts to servers, or to the own class of the module."""
 
     class Rollout:
@@ -62,6 +61,22 @@ def _replacement(own: Any) -> Any:
             return served.rollout(self._own.rollout, self._threads, arguments)
 
     return Rollout
+
+
+def _batch(own: Any) -> Any:
+    """A function that makes a batch whose steps may go to servers."""
+
+    def make(*arguments: Any) -> Any:
+        if _served() is None:
+            return own(*arguments)
+        from sap_islands.mujoco import served_batches
+
+        return served_batches.ServedBatch(own, *arguments)
+
+    return make
+
+
+_REPLACEMENTS = {"mujoco._rollout": ("Rollout", _rollout), "mujoco._batch": ("Batch", _batch)}
 
 
 def _served() -> Any:

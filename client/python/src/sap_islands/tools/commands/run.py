@@ -43,8 +43,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--server",
         metavar="ADDR",
-        help="servers with --mujoco-library that take whole rollouts of mujoco.rollout: HOST:PORT, "
-        "a list of these, dns:///NAME:PORT or unix:PATH; a token is that of $SAP_TOKEN",
+        help="servers with --mujoco-library that take calls of mujoco.rollout and mujoco.batch, of "
+        "programs in Python: HOST:PORT, a list of these, dns:///NAME:PORT or unix:PATH; a token is "
+        "that of $SAP_TOKEN",
     )
     parser.add_argument("program", metavar="COMMAND", help="the program, after --")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)
