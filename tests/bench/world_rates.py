@@ -1,12 +1,12 @@
 """Rates of rollouts at a server against the best loop in this process, near and far.
 
-    SAP_LIBRARY=... SAP_SERVER=... python tests/bench/world_rates.py [--threads N] [SCENE...]
+    SAP_LIBRARY=... SAP_SERVER=... python tests/bench/world_rates.py [OPTION...] [SCENE...]
 
 starts a server with `--mujoco-library` and prints, for N environments and K steps a call, the time
 of a call in this process, its rate, and which share of that rate calls of the server have: over
 loopback, and over a relay that adds 1 ms to each round trip. The time here is that of the best
 loop: `rollout`, or states that are kept, set and advanced. Calls are in turn, and each time is the
-least of some. Both sides have as many threads.
+least of some. Both sides have as many threads. With --two it compares two servers with one.
 """
 
 from __future__ import annotations
@@ -170,11 +170,37 @@ def row(model: mujoco.MjModel, law: str, count: int, steps: int, clients, thread
     return f"{count} | {steps} | {1e3 * best:.3g} | {count * steps / best:.3g} | {shares}"
 
 
+def compare_two(scenes: list[str], threads: int) -> None:
+    """Prints the times of one server and of two, for 64 environments."""
+    print("| scene | K | one server [ms] | two servers [ms] | ratio |")
+    print("|---|---:|---:|---:|---:|")
+    with server(threads) as (first, _), server(threads) as (second, _):
+        with sap.connect(first) as one, sap.connect(f"{first},{second}") as two:
+            for scene in scenes:
+                make, law = SCENES[scene]
+                model = make()
+                initial = states(model, 64)
+                for steps in (20, 100):
+
+                    def at(client, steps=steps, model=model, initial=initial, law=law):
+                        return lambda: sap.mujoco.rollout(
+                            model, initial, None, client, nstep=steps, law=law, on_unsolved="ignore"
+                        )
+
+                    times = least_times([at(one), at(two)], BUDGET_S)
+                    shown = " | ".join(f"{1e3 * each:.3g}" for each in times)
+                    ratio = f"{times[0] / times[1]:.2f}"
+                    print(f"| {scene} | {steps} | {shown} | {ratio} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--two", action="store_true")
     parser.add_argument("scenes", nargs="*", default=list(SCENES), metavar="SCENE")
     arguments = parser.parse_args()
+    if arguments.two:
+        return compare_two(arguments.scenes, arguments.threads)
     print("| scene | N | K | here [ms] | steps/s here | loopback | 1 ms |")
     print("|---|---:|---:|---:|---:|---:|---:|")
     with server(arguments.threads) as (near, far), sap.connect(near) as a, sap.connect(far) as b:

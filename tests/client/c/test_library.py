@@ -13,6 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HEADER = ROOT / "client/c/sap_islands.h"
+WORLDS = ROOT / "client/c/sap_islands_worlds.h"
 ADAPTERS = [
     ROOT / "client" / name
     for name in (
@@ -79,9 +80,11 @@ class LibraryTest(unittest.TestCase):
             for line in output("nm", "-D", "--defined-only", str(LIBRARY)).splitlines()
             if " A " not in line
         }
-        declared = set(
-            re.findall(r"^SAP_API [^(]*?(sap_\w+)\(", HEADER.read_text(), re.MULTILINE)
-        )
+        declared = {
+            name
+            for header in (HEADER, WORLDS)
+            for name in re.findall(r"^SAP_API [^(]*?(sap_\w+)\(", header.read_text(), re.MULTILINE)
+        }
         self.assertGreater(len(declared), 20)
         for adapter in ADAPTERS:  # for the Python package alone
             declared |= set(
