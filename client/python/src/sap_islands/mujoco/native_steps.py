@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import mujoco
