@@ -87,6 +87,30 @@ TEST(AddressTest, IsLocalIfEveryServerCanOnlyBeOnThisMachine) {
 }
 
 // The name in the certificates of a list.
+std::vector<std::string> ServersIn(const std::string& text) {
+  std::vector<std::string> found;
+  const auto servers = ServersOf(Parsed(text));
+  EXPECT_TRUE(servers.has_value()) << servers.error().message;
+  for (const Address& server : *servers) {
+    EXPECT_EQ(server.is_local, Parsed(text).is_local) << text;
+    EXPECT_EQ(ResolveTarget(server).value_or(""), server.text);
+    found.push_back(server.text);
+  }
+  return found;
+}
+
+TEST(AddressTest, TheServersOfAListAndOfANameAreToldApart) {
+  using testing::ElementsAre;
+  EXPECT_THAT(ServersIn("127.0.0.1:1,127.0.0.1:2"), ElementsAre("127.0.0.1:1", "127.0.0.1:2"));
+  EXPECT_THAT(ServersIn("dns:///localhost:7"), ElementsAre("ipv4:127.0.0.1:7"));
+  EXPECT_EQ(ServersOf(Parsed("dns:///localhost:7"))->front().host, "localhost");
+  for (const char* text : {"unix:/run/sap.sock", "solver-1.example:443", "xds:///solver",
+                           "dns://127.0.0.1/solver:50051"}) {
+    EXPECT_THAT(ServersIn(text), ElementsAre(text));
+  }
+  EXPECT_EQ(ServersOf(Parsed("dns:///nobody.invalid:1")).error().code, ErrorCode::kUnavailable);
+}
+
 TEST(AddressTest, AListHasTheHostOfItsServersIfItIsOne) {
   EXPECT_EQ(Parsed("solvers:1,solvers:2,solvers:3").host, "solvers");
   EXPECT_EQ(Parsed("[::1]:1,[::1]:2").host, "::1");
