@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -148,7 +147,7 @@ int32_t sap_world_model_create(int32_t kind, int32_t mujoco_version, int64_t num
     auto made = sap::client::WorldModel::Make(
         mujoco_version, static_cast<sap::client::ModelKind>(kind), std::move(own));
     if (!made) return tl::unexpected(std::move(made.error()));
-    *model = std::make_unique<sap_world_model>(*std::move(made)).release();
+    *model = new sap_world_model{*std::move(made)};
     return {};
   });
 }

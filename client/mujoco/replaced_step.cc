@@ -14,8 +14,9 @@ constexpr const char* kLibrary = "libsap_islands_mujoco.so";
 using Use = decltype(&sap_replacement_use);
 
 // Folders in which packages have it, from that of this library or program.
+constexpr const char* kDebianFolder = "../lib/" SAP_LIBRARY_ARCHITECTURE "/sap_islands";
 constexpr const char* kFolders[] = {".", "sap_islands", "../lib", "../lib/sap_islands",
-                                    "../lib/" SAP_LIBRARY_ARCHITECTURE "/sap_islands"};
+                                    kDebianFolder};
 
 void* OpenLibrary() {
   Dl_info own;
@@ -55,7 +56,7 @@ Use FoundUse() {
 
 EngineStatus PrepareReplacement() {
   sap_mujoco_certificate certificate = {};
-  const EngineStatus begun = BeginUse(FoundUse(), &certificate);
+  EngineStatus begun = BeginUse(FoundUse(), &certificate);
   if (begun) FoundUse()(nullptr, nullptr);
   return begun;
 }

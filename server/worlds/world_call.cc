@@ -97,7 +97,7 @@ ServiceStatus WorldCall::RunSlice() {
   if (const ServiceStatus live = ToServiceStatus(CheckLive(context_)); !live) return live;
   auto worker = target_.pool->Take(target_.account->name(), plan_.model);
   if (!worker) return tl::unexpected(worker.error());
-  const ServiceStatus stepped = Step(&*worker, &*unit, steps);
+  ServiceStatus stepped = Step(&*worker, &*unit, steps);
   if (stepped) return {};
   const ServiceError& error = stepped.error();
   if (error.code == ServiceCode::kCancelled) {
@@ -247,7 +247,7 @@ ServiceStatus WorldCall::Step(WorkerPool::Lease* worker, Unit* unit, int64_t ste
   slice.progress = progress.data();
   slice.certificates = certificates.empty() ? nullptr : certificates.data();
   const auto begin = CallContext::Clock::now();
-  const ServiceStatus stepped = (*worker)->Advance(slice, is_stopped);
+  ServiceStatus stepped = (*worker)->Advance(slice, is_stopped);
   if (!stepped) return stepped;
   const double took_s = SecondsSince(begin);
   int64_t taken = 0;

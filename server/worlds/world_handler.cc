@@ -217,7 +217,7 @@ ServiceStatus WorldHandler::MakeAdvance(const v1::AdvanceRequest& request, const
                                        "the server does not have this model; put it and repeat",
                                        "model_id", "MODEL"});
   }
-  const ServiceStatus checked =
+  ServiceStatus checked =
       CheckArrays(request, model->sizes, handler_->config().max_message_bytes, &*plan);
   if (!checked) {
     CountIfLimit(checked.error());

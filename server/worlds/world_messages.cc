@@ -346,7 +346,7 @@ ServiceStatus CheckArrays(const v1::AdvanceRequest& message, const ModelSizes& s
   plan->rows = AnsweredSteps(plan->steps, settings.every, plan->steps);
   const auto worlds = static_cast<double>(plan->worlds);
   const auto steps = static_cast<double>(plan->steps);
-  const ServiceStatus checked =
+  ServiceStatus checked =
       CheckLength("states", message.states_size(), worlds * static_cast<double>(plan->state_size),
                   "worlds * size of a state")
           .and_then([&] {

@@ -200,7 +200,8 @@ tl::expected<std::vector<Address>, Error> ServersOf(const Address& address) {
   if (address.kind != Address::Kind::kDns || !address.text.starts_with(kDnsOfSystem)) {
     return std::vector<Address>{address};
   }
-  const auto name = SplitHostPort(std::string_view(address.text).substr(kDnsOfSystem.size()));
+  const std::string_view text = address.text;
+  const auto name = SplitHostPort(text.substr(kDnsOfSystem.size()));
   const auto found = Resolve(*name);
   if (!found) {
     return tl::unexpected(

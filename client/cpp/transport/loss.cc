@@ -3,7 +3,7 @@
 namespace sap::client {
 namespace {
 
-// gRPC's own status for a message over the limit of the server, which is the same at every server.
+// In gRPC's own status for a message over a limit.
 constexpr const char* kTooLarge = "larger than max";
 
 }  // namespace
@@ -16,13 +16,18 @@ bool IsLoss(const Error& error, CallKind kind) {
     case ErrorCode::kInternal:
       return !is_chosen;
     case ErrorCode::kResourceExhausted:
-      return !is_chosen && error.message.find(kTooLarge) == std::string::npos;
+      return !is_chosen && !IsTooLarge(error);
     case ErrorCode::kCancelled:
     case ErrorCode::kAborted:
       return !is_chosen || kind == CallKind::kSession;
     default:
       return false;
   }
+}
+
+bool IsTooLarge(const Error& error) {
+  return error.code == ErrorCode::kResourceExhausted &&
+         error.message.find(kTooLarge) != std::string::npos;
 }
 
 }  // namespace sap::client

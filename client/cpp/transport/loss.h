@@ -19,4 +19,7 @@ enum class CallKind : uint8_t { kCall, kSession };
 
 bool IsLoss(const Error& error, CallKind kind);
 
+// Whether gRPC refused a message for its size, as every server would.
+bool IsTooLarge(const Error& error);
+
 }  // namespace sap::client

@@ -26,8 +26,6 @@ constexpr std::string_view kMujocoVersion = "MUJOCO_VERSION";
 constexpr std::string_view kAnswerBytes = "ANSWER_BYTES";
 constexpr std::string_view kStepTime = "WORLD_STEP_TIME";
 constexpr std::string_view kWorldLost = "WORLD_LOST";
-// gRPC's own status of a message over the limit of a server.
-constexpr const char* kTooLarge = "larger than max";
 
 // The number after `word` in a text; absent: there is none.
 std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word) {
@@ -339,9 +337,7 @@ void WorldCalls::PassOver(const Call& call, Error error) {
 }
 
 bool WorldCalls::Narrowed(const Call& call, const Error& error) {
-  const bool is_too_large =
-      error.reason == kAnswerBytes || (error.code == ErrorCode::kResourceExhausted &&
-                                       error.message.find(kTooLarge) != std::string::npos);
+  const bool is_too_large = error.reason == kAnswerBytes || IsTooLarge(error);
   if (!is_too_large || call.slice.world_steps() <= worlds_.every) return false;
   const double bytes = static_cast<double>(call.slice.worlds()) *
                        (results_.bytes_per_world() +

@@ -25,15 +25,17 @@ class Sha256 {
     EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr);
   }
 
-  void Add(std::string_view bytes) { EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()); }
+  void AddText(std::string_view bytes) {
+    EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size());
+  }
   // Little-endian.
   template <typename Integer>
-  void Add(Integer number) {
+  void AddNumber(Integer number) {
     std::string bytes;
     for (size_t i = 0; i < sizeof number; ++i) {
       bytes.push_back(static_cast<char>(static_cast<uint64_t>(number) >> (8 * i) & 0xff));
     }
-    Add(std::string_view(bytes));
+    AddText(bytes);
   }
 
   std::string Hash() {
@@ -50,15 +52,15 @@ class Sha256 {
 
 std::string HashOf(const WorldModel::Content& content) {
   Sha256 hash;
-  hash.Add(std::string_view("sap.v1.model"));
-  hash.Add(static_cast<int32_t>(content.mujoco_version));
-  hash.Add(static_cast<int32_t>(content.kind));
-  hash.Add(static_cast<int32_t>(content.files.size()));
+  hash.AddText("sap.v1.model");
+  hash.AddNumber(static_cast<int32_t>(content.mujoco_version));
+  hash.AddNumber(static_cast<int32_t>(content.kind));
+  hash.AddNumber(static_cast<int32_t>(content.files.size()));
   for (const ModelFile& file : content.files) {
-    hash.Add(static_cast<int64_t>(file.name.size()));
-    hash.Add(static_cast<int64_t>(file.content.size()));
-    hash.Add(std::string_view(file.name));
-    hash.Add(std::string_view(file.content));
+    hash.AddNumber(static_cast<int64_t>(file.name.size()));
+    hash.AddNumber(static_cast<int64_t>(file.content.size()));
+    hash.AddText(file.name);
+    hash.AddText(file.content);
   }
   return hash.Hash();
 }
