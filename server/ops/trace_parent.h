@@ -11,6 +11,6 @@ namespace sap {
 // Trace and span of a header; nothing where it is not well formed, or its client does not sample
 // the trace. Later versions of the header begin as version 00 does, and are read as such.
 // https://www.w3.org/TR/trace-context/
-std::optional<TraceParent> SampledParent(std::string_view traceparent);
+std::optional<TraceParent> SampledParent(std::string_view text);
 
 }  // namespace sap
