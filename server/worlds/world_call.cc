@@ -94,7 +94,7 @@ ServiceStatus WorldCall::RunSlice() {
   int64_t steps = 0;
   std::optional<Unit> unit = Take(&steps);
   if (!unit) return {};
-  if (const ServiceStatus live = ToServiceStatus(CheckLive(context_)); !live) return live;
+  if (ServiceStatus live = ToServiceStatus(CheckLive(context_)); !live) return live;
   auto worker = target_.pool->Take(target_.account->name(), plan_.model);
   if (!worker) return tl::unexpected(worker.error());
   ServiceStatus stepped = Step(&*worker, &*unit, steps);
@@ -230,7 +230,7 @@ WorldSlice WorldCall::SliceOf(const Unit& unit, int64_t steps) const {
 ServiceStatus WorldCall::Step(WorkerPool::Lease* worker, Unit* unit, int64_t steps) {
   const auto is_stopped = [this] { return IsStopped(); };
   // By itself, so that the time of a step does not have that of loading.
-  if (const auto loaded = worker->Prepare(*model_->source, is_stopped); !loaded) return loaded;
+  if (auto loaded = worker->Prepare(*model_->source, is_stopped); !loaded) return loaded;
   const int64_t worlds = unit->worlds;
   std::vector<double> checkpoints(worlds * model_->sizes.integration);
   std::vector<WorldProgress> progress = unit->progress;
