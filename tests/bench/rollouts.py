@@ -67,10 +67,10 @@ def median_ratio(some: list[float], others: list[float]) -> str:
     return f"{statistics.median(a / b for a, b in zip(some, others)):.2f}"
 
 
-def states(model: mujoco.MjModel) -> np.ndarray:
+def states(model: mujoco.MjModel, count: int = ENVIRONMENTS) -> np.ndarray:
     """States of bodies that pile up, different in every environment."""
     random = np.random.default_rng(1)
-    found = np.empty((ENVIRONMENTS, mujoco.mj_stateSize(model, STATE)))
+    found = np.empty((count, mujoco.mj_stateSize(model, STATE)))
     data = mujoco.MjData(model)
     for state in found:
         mujoco.mj_resetData(model, data)

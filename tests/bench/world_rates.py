@@ -28,9 +28,10 @@ import sap_islands.mujoco
 from sap_islands.binaries import find_server
 from sap_islands.scenes import load_scene
 
+from rollouts import states
+
 ONE_WAY_S = 0.5e-3
 COUNTS, STEPS = (1, 16, 64), (1, 10, 100)
-SETTLE = 60  # steps of MuJoCo before the first that is timed
 BUDGET_S = 0.7  # for each side of a row
 STATE = mujoco.mjtState.mjSTATE_FULLPHYSICS
 ARM = """<mujoco><option timestep="0.005"/><default><geom type="capsule" size=".04"/></default>
@@ -112,20 +113,6 @@ def server(threads: int) -> Iterator[tuple[str, str]]:
         process.wait()
 
 
-def states(model: mujoco.MjModel, count: int) -> np.ndarray:
-    """States that differ, once bodies touch."""
-    random = np.random.default_rng(1)
-    found = np.empty((count, mujoco.mj_stateSize(model, STATE)))
-    data = mujoco.MjData(model)
-    for state in found:
-        mujoco.mj_resetData(model, data)
-        data.qvel[:] = random.normal(scale=0.1, size=model.nv)
-        for _ in range(SETTLE):
-            mujoco.mj_step(model, data)
-        mujoco.mj_getState(model, data, state, STATE)
-    return found
-
-
 def least_times(sides: list, budget_s: float) -> list[float]:
     """The least time of each side [s]; all run in turn."""
     least = [float("inf")] * len(sides)
@@ -155,7 +142,15 @@ def kept(model: mujoco.MjModel, initial: np.ndarray, steps: int, law: str, threa
     return run
 
 
-def row(model: mujoco.MjModel, law: str, count: int, steps: int, clients, threads: int) -> str:
+def row(
+    model: mujoco.MjModel,
+    law: str,
+    count: int,
+    steps: int,
+    clients,
+    threads: int,
+    budget_s: float,
+) -> str:
     """Time and rate here, and the shares of the clients."""
     initial = states(model, count)
     settings = {"nstep": steps, "law": law, "on_unsolved": "ignore"}
@@ -164,7 +159,7 @@ def row(model: mujoco.MjModel, law: str, count: int, steps: int, clients, thread
         return lambda: sap.mujoco.rollout(model, initial, None, *client, **settings, **more)
 
     here = [rolled_out(threads=threads), kept(model, initial, steps, law, threads)]
-    times = least_times([*here, *(rolled_out(client) for client in clients)], BUDGET_S)
+    times = least_times([*here, *(rolled_out(client) for client in clients)], budget_s)
     best = min(times[: len(here)])
     shares = " | ".join(f"{best / each:.2f}" for each in times[len(here) :])
     return f"{count} | {steps} | {1e3 * best:.3g} | {count * steps / best:.3g} | {shares}"
@@ -197,6 +192,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--two", action="store_true")
+    parser.add_argument("--counts", type=int, nargs="+", default=COUNTS, metavar="N")
+    parser.add_argument("--steps", type=int, nargs="+", default=STEPS, metavar="K")
+    parser.add_argument("--budget", type=float, default=BUDGET_S, help="of each side of a row [s]")
     parser.add_argument("scenes", nargs="*", default=list(SCENES), metavar="SCENE")
     arguments = parser.parse_args()
     if arguments.two:
@@ -207,9 +205,11 @@ def main() -> None:
         for scene in arguments.scenes:
             make, law = SCENES[scene]
             model = make()
-            for count in COUNTS:
-                for steps in STEPS:
-                    line = row(model, law, count, steps, (a, b), arguments.threads)
+            for count in arguments.counts:
+                for steps in arguments.steps:
+                    line = row(
+                        model, law, count, steps, (a, b), arguments.threads, arguments.budget
+                    )
                     print(f"| {scene} | {line} |", flush=True)
 
 

@@ -29,6 +29,7 @@ class _Finder:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
+            # A loader by its methods; typeshed wants the abstract class.
             spec.loader = _Loader(spec.loader, *_REPLACEMENTS[name])  # type: ignore[assignment]
         return spec
 
