@@ -61,8 +61,8 @@ ServiceStatus FairQueue::Push(QueuedTask* task) {
   task->queued = now_();
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
   if (order_.Append(task, task->queued)) StartWorker();
-  // Where a task runs already, the worker may come late.
-  const bool may_wait = order_.running_on_arena() > 0;
+  // Where a task runs already, the worker may come late; each that is on its way takes one task.
+  const bool may_wait = order_.running_on_arena() > 0 || order_.queued() > order_.workers();
   if (may_wait && (reserved_asleep_ || order_.MayRunBeyondArena(*task, task->queued))) {
     WakeReservedThread();
   }

@@ -305,6 +305,22 @@ TEST_F(HeldArenaTest, AClientThatHoldsAllThreadsDoesNotStopTheOthers) {
   EXPECT_EQ(Order().back(), "own");
 }
 
+TEST_F(HeldArenaTest, ATaskThatIsPushedBeforeALongOneStartsDoesNotWaitForIt) {
+  std::promise<void> arena_is_free;
+  const auto wait = [](void* promise) noexcept {
+    static_cast<std::promise<void>*>(promise)->get_future().wait();
+  };
+  arena_.Enqueue(wait, &arena_is_free);
+  ASSERT_TRUE(Push("gate", &a_, 1e-3).has_value());
+  ASSERT_TRUE(Push("of another", &b_, 1e-3).has_value());
+  arena_is_free.set_value();
+  at_gate_.get_future().wait();
+  now_ns_ += 1'000'000'000;
+  while (ran_ == 0) std::this_thread::yield();
+  EXPECT_EQ(Order(), std::vector<std::string>{"of another"});
+  EXPECT_EQ(dispatches_.at("of another"), Dispatch::kReservedThread);
+}
+
 TEST_F(FairQueueTest, ATaskThatWouldWaitTooLongIsRefusedAtOnce) {
   FairQueue queue(&arena_, 0.05, 0, &FairQueue::Clock::now, kNever);
   Close(&a_);
