@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tl/expected.hpp>
 #include <utility>
@@ -26,6 +27,12 @@ enum class ServiceCode : uint8_t {
   kUnauthenticated = 16,    // no valid credentials
 };
 
+// A step of a world, by their numbers in their call.
+struct WorldStep {
+  int64_t world{0};
+  int64_t step{0};
+};
+
 struct ServiceError {
   ServiceError() = default;
   ServiceError(ServiceCode error_code, std::string text, std::string of_field,
@@ -44,6 +51,7 @@ struct ServiceError {
   std::string field;        // "contacts.friction[17]"; empty if no field is at fault
   std::string reason;       // limit that is exceeded, for programs: "CLIENT_CALLS"; or empty
   double retry_after_s{0};  // minimum delay before a retry; 0: unknown
+  std::optional<WorldStep> world_step{};  // that ends its call; absent: none does
 };
 
 using ServiceStatus = tl::expected<void, ServiceError>;

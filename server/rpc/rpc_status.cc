@@ -1,5 +1,7 @@
 #include "server/rpc/rpc_status.h"
 
+#include <string>
+
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/server_identity.h"
@@ -30,6 +32,10 @@ grpc::Status ToRpcStatus(const ServiceStatus& status) {
     google::rpc::ErrorInfo info;
     info.set_reason(error.reason);
     info.set_domain(kErrorDomain);
+    if (error.world_step) {
+      (*info.mutable_metadata())["world"] = std::to_string(error.world_step->world);
+      (*info.mutable_metadata())["step"] = std::to_string(error.world_step->step);
+    }
     details.add_details()->PackFrom(info);
   }
   if (error.retry_after_s > 0) {

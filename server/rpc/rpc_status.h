@@ -1,6 +1,6 @@
 // Converts ServiceError to grpc::Status, in one place: code, message, and as binary details the
-// field at fault (google.rpc.BadRequest), the name of the limit (ErrorInfo) and the retry delay
-// (RetryInfo). Marks what the server answers.
+// field at fault (google.rpc.BadRequest), the name of the limit (ErrorInfo) with world and step at
+// fault as its metadata, and the retry delay (RetryInfo). Marks what the server answers.
 #pragma once
 
 #include <grpcpp/server_context.h>

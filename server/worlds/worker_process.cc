@@ -361,10 +361,9 @@ ServiceStatus WorkerProcess::AskForSlice(const WorldSlice& slice, const IsStoppe
     case Ended::kStopped:
       return tl::unexpected(Cancelled());
     case Ended::kTooLong:
-      return tl::unexpected(ServiceError(ServiceCode::kResourceExhausted,
-                                         NameStep(slice) + " took longer than " +
-                                             ShortSeconds(config_.max_step_s) + " (--max-step-s)",
-                                         "", "WORLD_STEP_TIME"));
+      return Fault(slice,
+                   " took longer than " + ShortSeconds(config_.max_step_s) + " (--max-step-s)",
+                   "WORLD_STEP_TIME");
     case Ended::kDied:
       return Lost(slice, "ended with " + last_end_);
   }
@@ -384,15 +383,19 @@ ServiceStatus WorkerProcess::AskForSlice(const WorldSlice& slice, const IsStoppe
 
 ServiceStatus WorkerProcess::Lost(const WorldSlice& slice, const std::string& how) {
   End();
-  return tl::unexpected(ServiceError(ServiceCode::kResourceExhausted,
-                                     NameStep(slice) + ": the process that steps it " + how, "",
-                                     "WORLD_LOST"));
+  return Fault(slice, ": the process that steps it " + how, "WORLD_LOST");
 }
 
-std::string WorkerProcess::NameStep(const WorldSlice& slice) const {
-  const int64_t world = slice.first_world + last_position_ / slice.steps;
-  const int64_t step = slice.first_step + last_position_ % slice.steps;
-  return "step " + std::to_string(step) + " of world " + std::to_string(world);
+ServiceStatus WorkerProcess::Fault(const WorldSlice& slice, const std::string& what,
+                                   const char* reason) const {
+  const WorldStep at = {.world = slice.first_world + last_position_ / slice.steps,
+                        .step = slice.first_step + last_position_ % slice.steps};
+  ServiceError error(
+      ServiceCode::kResourceExhausted,
+      "step " + std::to_string(at.step) + " of world " + std::to_string(at.world) + what, "",
+      reason);
+  error.world_step = at;
+  return tl::unexpected(std::move(error));
 }
 
 }  // namespace sap

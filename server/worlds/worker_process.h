@@ -88,8 +88,8 @@ class WorkerProcess final : public Worker {
   ServiceStatus AskForSlice(const WorldSlice& slice, const IsStopped& is_stopped);
   // Ends the process.
   ServiceStatus Lost(const WorldSlice& slice, const std::string& how);
-  // The step that it was taking.
-  std::string NameStep(const WorldSlice& slice) const;
+  // An error of the step that it was taking.
+  ServiceStatus Fault(const WorldSlice& slice, const std::string& what, const char* reason) const;
 
   const WorkerConfig config_;
   WorkerGreeting greeting_;

@@ -17,12 +17,6 @@ constexpr double kLane_s = 0.5e-3;
 // Numbers of a slice that are passed to a worker and back.
 constexpr double kSlice_bytes = 8 << 20;
 
-// "steps 0 to 19", or of one.
-std::string StepNumbers(int64_t first, int64_t count) {
-  if (count == 1) return "step " + std::to_string(first);
-  return "steps " + std::to_string(first) + " to " + std::to_string(first + count - 1);
-}
-
 }  // namespace
 
 void WorldCall::Start(const v1::AdvanceRequest& request, const AdvancePlan& plan,
@@ -105,7 +99,7 @@ ServiceStatus WorldCall::RunSlice() {
     ServiceStatus live = ToServiceStatus(CheckLive(context_));
     return live || failed_ ? stepped : live;
   }
-  if (error.reason == "WORLD_LOST") return Lost(std::move(*unit), steps, error);
+  if (error.reason == "WORLD_LOST") return Lost(std::move(*unit), error);
   if (error.reason == "WORLD_STEP_TIME") target_.drop_model();
   return stepped;
 }
@@ -251,19 +245,25 @@ ServiceStatus WorldCall::Step(WorkerPool::Lease* worker, Unit* unit, int64_t ste
   if (!stepped) return stepped;
   const double took_s = SecondsSince(begin);
   int64_t taken = 0;
-  for (const WorldProgress& world : progress) {
-    if (!IsPossible(world, *unit, steps)) {
+  for (int64_t i = 0; i < worlds; ++i) {
+    if (!IsPossible(progress[i], *unit, steps)) {
       worker->End();
-      return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted,
-                                         "a worker answered what cannot be", "", "WORLD_LOST"});
+      return WrongAnswer(*unit, i);
     }
-    taken += world.steps - unit->first_step;
+    taken += progress[i].steps - unit->first_step;
   }
   model_->step_time.Add(taken, took_s);
   if (target_.metrics != nullptr) target_.metrics->WorldsStepped(taken, took_s);
   EncodeCertificates(certificates, *unit, steps, progress);
   Continue(*unit, std::move(checkpoints), std::move(progress), took_s);
   return {};
+}
+
+ServiceStatus WorldCall::WrongAnswer(const Unit& unit, int64_t i) {
+  ServiceError error(ServiceCode::kResourceExhausted, "a worker answered what cannot be", "",
+                     "WORLD_LOST");
+  error.world_step = WorldStep{.world = unit.first_world + i, .step = unit.first_step};
+  return tl::unexpected(std::move(error));
 }
 
 bool WorldCall::IsPossible(const WorldProgress& progress, const Unit& unit, int64_t steps) const {
@@ -362,15 +362,12 @@ void WorldCall::RepeatRows(int64_t world, const WorldProgress& progress) {
 
 // A unit that has ended a worker goes again, world by world. The second worker that a world ends by
 // itself is the last.
-ServiceStatus WorldCall::Lost(Unit unit, int64_t steps, const ServiceError& how) {
+ServiceStatus WorldCall::Lost(Unit unit, ServiceError how) {
   if (unit.worlds == 1) ++unit.losses;
   if (unit.losses > 1) {
     target_.drop_model();
-    return tl::unexpected(ServiceError{ServiceCode::kResourceExhausted,
-                                       "world " + std::to_string(unit.first_world) +
-                                           " ended two workers in " +
-                                           StepNumbers(unit.first_step, steps) + ": " + how.message,
-                                       "", "WORLD_LOST"});
+    how.message += "; it is the second process that this world has ended";
+    return tl::unexpected(std::move(how));
   }
   unit.goes_alone = true;
   PutBack(std::move(unit));

@@ -195,6 +195,7 @@ grpc::Status CountingWorlds::End(const Ending& ending, grpc::ServerContext* cont
   google::rpc::Status details;
   google::rpc::ErrorInfo info;
   info.set_reason(ending.reason);
+  info.mutable_metadata()->insert(ending.metadata.begin(), ending.metadata.end());
   details.set_code(ending.code);
   details.set_message(ending.message);
   details.add_details()->PackFrom(info);

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -29,6 +30,7 @@ class CountingWorlds final : public v1::WorldService::Service {
     std::string message{};
     std::string reason{};
     bool with_identity{true};
+    std::map<std::string, std::string> metadata{};  // of ErrorInfo
   };
 
   // The identity is "VERSION INSTRUCTION_SET BOOT_ID".

@@ -1,7 +1,6 @@
 #include "client/cpp/transport/world_calls.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <utility>
 
@@ -27,26 +26,14 @@ constexpr std::string_view kAnswerBytes = "ANSWER_BYTES";
 constexpr std::string_view kStepTime = "WORLD_STEP_TIME";
 constexpr std::string_view kWorldLost = "WORLD_LOST";
 
-// The number after `word` in a text; absent: there is none.
-std::optional<int64_t> NumberAfter(std::string_view text, std::string_view word) {
-  const size_t at = text.find(word);
-  if (at == std::string_view::npos) return std::nullopt;
-  int64_t number = 0;
-  const char* const begin = text.data() + at + word.size();
-  const auto [rest, status] = std::from_chars(begin, text.data() + text.size(), number);
-  if (status != std::errc()) return std::nullopt;
-  return number;
-}
-
-// "step 2 of world 3 took longer" -> "it took longer", "step 2 of world 3: why" -> "why".
-std::string WithoutNumbers(const std::string& message) {
-  constexpr std::string_view kWorld = " of world ";
-  const size_t at = message.find(kWorld);
-  if (!message.starts_with("step ") || at == std::string::npos) return message;
-  const size_t rest = message.find_first_not_of("0123456789", at + kWorld.size());
-  if (rest == std::string::npos) return message;
-  return message.compare(rest, 2, ": ") == 0 ? message.substr(rest + 2)
-                                             : "it" + message.substr(rest);
+// The numbers in a message are those of the slice: "step 2 of world 3 took longer" -> "it took
+// longer", "step 2 of world 3: why" -> "why".
+std::string WithoutStep(const std::string& message, const WorldStep& at) {
+  const std::string step =
+      "step " + std::to_string(at.step) + " of world " + std::to_string(at.world);
+  if (!message.starts_with(step)) return message;
+  const std::string rest = message.substr(step.size());
+  return rest.starts_with(": ") ? rest.substr(2) : "it" + rest;
 }
 
 std::string HexOf(std::string_view bytes) {
@@ -347,16 +334,15 @@ bool WorldCalls::Narrowed(const Call& call, const Error& error) {
   return true;
 }
 
-// The message names world and step by their numbers in the slice: "step 2 of world 3 took longer".
 bool WorldCalls::WorldFailed(const Call& call, const Error& error) {
   if (error.reason != kStepTime && error.reason != kWorldLost) return false;
+  const std::optional<WorldStep> at = WorldStepIn(call.status);
   const WorldSlice& slice = call.slice;
-  const int64_t world = slice.begin + NumberAfter(error.message, "world ").value_or(0);
-  const int64_t step = slice.first_step + NumberAfter(error.message, "step ").value_or(0);
-  if (world >= slice.end) return false;
+  if (!at || at->world >= slice.worlds() || at->step >= slice.steps) return false;
+  const int64_t world = slice.begin + at->world;
   Error failure = error;
-  failure.message = WithoutNumbers(error.message);
-  results_.Fail(slice, world, step, std::move(failure));
+  failure.message = WithoutStep(error.message, *at);
+  results_.Fail(slice, world, slice.first_step + at->step, std::move(failure));
   WorldSlice other = slice;
   other.begin = world + 1;
   if (other.worlds() > 0) queue_.Return(other);

@@ -3,12 +3,15 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <charconv>
 #include <memory>
 #include <string_view>
 #include <utility>
 
 #include "client/cpp/backend/world_model.h"
 #include "client/cpp/transport/message_conversion.h"
+#include "google/rpc/error_details.pb.h"
+#include "google/rpc/status.pb.h"
 
 namespace sap::client {
 namespace {
@@ -75,6 +78,17 @@ bool HasLength(size_t length, const WorldSlice& slice, int64_t rows, size_t size
   return length == static_cast<size_t>(slice.worlds() * rows) * size;
 }
 
+// A number in the metadata of a detail; absent: there is none, or it is below 0.
+std::optional<int64_t> NumberIn(const google::rpc::ErrorInfo& info, const char* key) {
+  const auto found = info.metadata().find(key);
+  if (found == info.metadata().end()) return std::nullopt;
+  const char* const end = found->second.data() + found->second.size();
+  int64_t number = 0;
+  const auto [rest, status] = std::from_chars(found->second.data(), end, number);
+  if (status != std::errc() || rest != end || number < 0) return std::nullopt;
+  return number;
+}
+
 }  // namespace
 
 const std::string& IdOf(const WorldModel& model) {
@@ -94,6 +108,19 @@ v1::PutModelRequest PutRequestOf(const WorldModel& model) {
     to->set_content(file.content);
   }
   return request;
+}
+
+std::optional<WorldStep> WorldStepIn(const grpc::Status& status) {
+  google::rpc::Status details;
+  if (!details.ParseFromString(status.error_details())) return std::nullopt;
+  for (const auto& detail : details.details()) {
+    google::rpc::ErrorInfo info;
+    if (!detail.UnpackTo(&info)) continue;
+    const auto world = NumberIn(info, "world");
+    const auto step = NumberIn(info, "step");
+    if (world && step) return WorldStep{.world = *world, .step = *step};
+  }
+  return std::nullopt;
 }
 
 WorldResults::WorldResults(const WorldsView& worlds)

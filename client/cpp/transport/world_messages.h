@@ -1,7 +1,10 @@
 // Messages of WorldService, and the results of slices in the arrays of the caller. Internal.
 #pragma once
 
+#include <grpcpp/support/status.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,13 @@ namespace sap::client {
 const std::string& IdOf(const WorldModel& model);
 
 v1::PutModelRequest PutRequestOf(const WorldModel& model);
+
+// The step of a world that has ended its call, by the numbers of the call. Absent: none did.
+struct WorldStep {
+  int64_t world{0};
+  int64_t step{0};
+};
+std::optional<WorldStep> WorldStepIn(const grpc::Status& status);
 
 // The state of a call in slices: what later slices of a world begin with, and its results.
 class WorldResults {

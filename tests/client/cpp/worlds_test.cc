@@ -235,8 +235,10 @@ TEST(WorldsTest, AWorldThatEndsItsCallFailsAlone) {
   CountingWorlds server(kFirst);
   Client client = Connect(server.address());
   Measure(&client);
-  server.EndNext({grpc::StatusCode::RESOURCE_EXHAUSTED, "step 2 of world 3 took longer than 2 s",
-                  "WORLD_STEP_TIME"});
+  server.EndNext({.code = grpc::StatusCode::RESOURCE_EXHAUSTED,
+                  .message = "step 2 of world 3 took longer than 2 s",
+                  .reason = "WORLD_STEP_TIME",
+                  .metadata = {{"world", "3"}, {"step", "2"}}});
   server.Forget();
   Worlds worlds(6, 8);
   const auto advanced = client.Advance(worlds.view);
@@ -246,6 +248,26 @@ TEST(WorldsTest, AWorldThatEndsItsCallFailsAlone) {
   EXPECT_EQ(worlds.outcomes[3].steps, 2);
   EXPECT_EQ(worlds.outcomes[3].failure->message, "it took longer than 2 s");
   EXPECT_EQ(worlds.outcomes[3].failure->reason, "WORLD_STEP_TIME");
+}
+
+TEST(WorldsTest, AReasonOfAWorldWithoutItsNumberEndsTheCall) {
+  using Metadata = std::map<std::string, std::string>;
+  for (const Metadata& metadata :
+       {Metadata{}, Metadata{{"world", "6"}, {"step", "2"}}, Metadata{{"world", "0"}},
+        Metadata{{"world", "0"}, {"step", "8"}}, Metadata{{"world", "-1"}, {"step", "2"}},
+        Metadata{{"world", "3x"}, {"step", "2"}}}) {
+    CountingWorlds server(kFirst);
+    Client client = Connect(server.address());
+    Measure(&client);
+    server.EndNext({.code = grpc::StatusCode::RESOURCE_EXHAUSTED,
+                    .message = "step 2 of world 3: why",
+                    .reason = "WORLD_LOST",
+                    .metadata = metadata});
+    Worlds worlds(6, 8);
+    const auto advanced = client.Advance(worlds.view);
+    ASSERT_FALSE(advanced);
+    EXPECT_EQ(advanced.error().reason, "WORLD_LOST");
+  }
 }
 
 TEST(WorldsTest, CallsAreMadeSmallerWhereAnAnswerIsTooLarge) {

@@ -29,6 +29,7 @@ from support.worlds import (
     advance_request,
     binary,
     children_of,
+    detail_of,
     library,
     mjcf,
     reason_of,
@@ -299,6 +300,7 @@ def test_a_step_that_takes_too_long_is_named(worlds: Worlds) -> None:
     error = refusal(lambda: worlds.advance(request))
     assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
     assert reason_of(error) in {"WORLD_STEP_TIME", "WORLD_LOST"}
+    assert detail_of(error).metadata == {"world": "0", "step": "0"}
     assert "world 0" in text_of(error)
     error = refusal(lambda: worlds.advance(request))
     assert reason_of(error) == "MODEL"

@@ -41,5 +41,20 @@ TEST(RpcStatusTest, AFieldAtFaultTravelsAsBadRequest) {
   EXPECT_EQ(bad_request.field_violations(0).field(), "contacts.friction[17]");
 }
 
+TEST(RpcStatusTest, TheStepOfAWorldTravelsAsMetadataOfItsReason) {
+  ServiceError error(ServiceCode::kResourceExhausted, "why", "", "WORLD_LOST");
+  error.world_step = WorldStep{.world = 3, .step = 0};
+  const grpc::Status status = ToRpcStatus(tl::unexpected(error));
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  google::rpc::ErrorInfo info;
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "WORLD_LOST");
+  EXPECT_EQ(info.metadata().size(), 2u);
+  EXPECT_EQ(info.metadata().at("world"), "3");
+  EXPECT_EQ(info.metadata().at("step"), "0");
+}
+
 }  // namespace
 }  // namespace sap

@@ -98,16 +98,14 @@ class FakeWorker final : public Worker {
     ++script_->slices;
     if (script_->step_takes_too_long) {
       is_alive_ = false;
-      return tl::unexpected(ServiceError(ServiceCode::kResourceExhausted, "step 0 of world 0", "",
-                                         "WORLD_STEP_TIME"));
+      return Fault({.world = slice.first_world, .step = slice.first_step}, "WORLD_STEP_TIME");
     }
     int64_t left = script_->most_steps > 0 ? script_->most_steps : slice.worlds * slice.steps;
     for (int64_t i = 0; i < slice.worlds; ++i) {
       const auto death = script_->deaths.find(slice.first_world + i);
       if (death != script_->deaths.end() && death->second-- > 0) {
         is_alive_ = false;
-        return tl::unexpected(
-            ServiceError(ServiceCode::kResourceExhausted, "it died", "", "WORLD_LOST"));
+        return Fault({.world = slice.first_world + i, .step = slice.first_step}, "WORLD_LOST");
       }
     }
     for (int64_t i = 0; i < slice.worlds && left > 0; ++i) left -= StepWorld(slice, i, left);
@@ -115,6 +113,12 @@ class FakeWorker final : public Worker {
   }
 
  private:
+  static ServiceStatus Fault(const WorldStep& at, const char* reason) {
+    ServiceError error(ServiceCode::kResourceExhausted, "the fault of a script", "", reason);
+    error.world_step = at;
+    return tl::unexpected(std::move(error));
+  }
+
   // Returns the number of steps.
   int64_t StepWorld(const WorldSlice& slice, int64_t i, int64_t most) {
     WorldProgress& progress = slice.progress[i];

@@ -181,6 +181,9 @@ TEST_F(HostileModelsTest, AStepThatTakesTooLongIsNamedAndItsWorkerEnds) {
     EXPECT_EQ(there.error().code, ServiceCode::kResourceExhausted);
     EXPECT_EQ(there.error().reason, "WORLD_STEP_TIME");
     EXPECT_EQ(there.error().message, "step 0 of world 0 took longer than 0.5 s (--max-step-s)");
+    ASSERT_TRUE(there.error().world_step);
+    EXPECT_EQ(there.error().world_step->world, 0);
+    EXPECT_EQ(there.error().world_step->step, 0);
     EXPECT_FALSE(worker_->is_alive());
     ExpectThatOthersGoOn();
   }

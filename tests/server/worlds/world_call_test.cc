@@ -161,7 +161,9 @@ TEST(WorldCallTest, AWorldThatEndsTwoWorkersEndsItsCallByName) {
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, ServiceCode::kResourceExhausted);
   EXPECT_EQ(status.error().reason, "WORLD_LOST");
-  EXPECT_THAT(status.error().message, HasSubstr("world 5 ended two workers"));
+  EXPECT_THAT(status.error().message, HasSubstr("the second process that this world has ended"));
+  ASSERT_TRUE(status.error().world_step);
+  EXPECT_EQ(status.error().world_step->world, 5);
   EXPECT_EQ(answer.ByteSizeLong(), 0u);
   // The model is barred until it is put again.
   status = worlds.Advance(request, &answer);

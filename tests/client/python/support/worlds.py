@@ -11,6 +11,7 @@ from typing import Any
 import grpc
 import mujoco
 import numpy as np
+from google.rpc import error_details_pb2, status_pb2
 from numpy.typing import NDArray
 
 from support.schema import world_service_pb2 as pb
@@ -29,13 +30,20 @@ def children_of(pid: int) -> list[int]:
     return [int(word) for word in found.stdout.split()]
 
 
-def reason_of(error: grpc.RpcError) -> str:
-    """The reason in google.rpc.ErrorInfo, which is a word of capitals before the domain."""
+def detail_of(error: grpc.RpcError) -> error_details_pb2.ErrorInfo:
+    """The google.rpc.ErrorInfo of a status; an empty one: it has none."""
     metadata: Any = error.trailing_metadata()
-    details = dict(metadata).get("grpc-status-details-bin", b"")
-    before = details.split(b"sap.v1")[0]
-    words = "".join(chr(c) if chr(c).isupper() or c == ord("_") else " " for c in before).split()
-    return words[-1] if words else ""
+    status = status_pb2.Status.FromString(dict(metadata).get("grpc-status-details-bin", b""))
+    info = error_details_pb2.ErrorInfo()
+    for detail in status.details:
+        if detail.Unpack(info):
+            break
+    return info
+
+
+def reason_of(error: grpc.RpcError) -> str:
+    """The reason in it."""
+    return str(detail_of(error).reason)
 
 
 class Worlds:
