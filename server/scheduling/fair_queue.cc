@@ -61,8 +61,8 @@ ServiceStatus FairQueue::Push(QueuedTask* task) {
   task->queued = now_();
   num_waiting_.fetch_add(1, std::memory_order_relaxed);
   if (order_.Append(task, task->queued)) StartWorker();
-  // Where a task runs already, the worker may come late; each that is on its way takes one task.
-  const bool may_wait = order_.running_on_arena() > 0 || order_.queued() > order_.workers();
+  // Where a task runs already, the worker may come late.
+  const bool may_wait = order_.running_on_arena() > 0;
   if (may_wait && (reserved_asleep_ || order_.MayRunBeyondArena(*task, task->queued))) {
     WakeReservedThread();
   }
@@ -129,7 +129,11 @@ void FairQueue::WakeReservedThread() {
 void FairQueue::RunOnArena() {
   LowerPriority(nice_);
   std::unique_lock lock(mutex_);
-  while (QueuedTask* task = order_.StartOnArena(now_())) Run(task, Dispatch::kArena, &lock);
+  while (QueuedTask* task = order_.StartOnArena(now_())) {
+    // This one may be long, and the workers for those that wait may help it before they come.
+    if (order_.queued() > 0 && reserved_asleep_) WakeReservedThread();
+    Run(task, Dispatch::kArena, &lock);
+  }
   // Notify under the lock: once it is released, the queue may be destroyed.
   if (order_.workers() == 0) workers_ended_.notify_all();
 }
