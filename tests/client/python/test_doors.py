@@ -48,7 +48,7 @@ def requests_of(call: dict[str, Any]) -> list[dict[str, Any]]:
             request["problem"] = problem_from_json(json.dumps(request["problem"]))
     requests = requests[:1] * call.get("times", 1) if len(requests) == 1 else requests
     if "cotangents" in call:
-        requests[0]["cotangents"] *= call["cotangents"]
+        requests[0]["cotangents"] = requests[0]["cotangents"] * call["cotangents"]
     return requests
 
 
