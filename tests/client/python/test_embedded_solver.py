@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib.util
 import pickle
 import threading
 from collections.abc import Iterator
@@ -242,29 +241,3 @@ def test_a_cancelled_step_of_asyncio_leaves_the_session_usable(inside: sap.Clien
             return await twin.step(second)
 
     assert same_bits(asyncio.run(run()), expected)
-
-
-# Each brings its own copies of libraries that the solver must not meet: oneTBB, OpenMP, protobuf.
-NEIGHBOURS = ("mujoco", "pydrake.all", "torch", "jax", "scipy.sparse.linalg")
-
-
-def test_it_lives_beside_other_libraries(inside: sap.Client, tmp_path: Path) -> None:
-    neighbours = [name for name in NEIGHBOURS if importlib.util.find_spec(name.split(".")[0])]
-    assert len(neighbours) >= 2
-    problem = problem_files.load_problem(ROOT / "tests/data/pile_1000_t12p00.json.gz")
-    (tmp_path / "expected").write_bytes(inside.solve(problem).velocity.tobytes())
-    (tmp_path / "problem").write_bytes(problem.to_bytes())
-    for order in (neighbours, []):
-        program = f"""
-import importlib, pathlib, sys
-for name in {order!r}: importlib.import_module(name)
-import sap_islands as sap
-client = sap.connect("embedded:", threads=2)
-problem = sap.Problem.from_bytes(pathlib.Path("problem").read_bytes())
-assert client.solve(problem).velocity.tobytes() == pathlib.Path("expected").read_bytes()
-for name in {neighbours!r}: importlib.import_module(name)
-assert client.solve(problem).velocity.tobytes() == pathlib.Path("expected").read_bytes()
-print("fine")
-"""
-        result = run_program(program, tmp_path)
-        assert result.stdout.endswith("fine\n"), result.stderr
