@@ -27,7 +27,10 @@ class ServerProcess:
         )
         assert self._process.stdout is not None
         listening = self._process.stdout.readline()
-        assert listening.startswith("listening on "), listening
+        if not listening.startswith("listening on "):
+            self._process.kill()
+            self._process.communicate()
+            raise AssertionError(f"no server has started at {address}")
         self.address = listening.split()[-1]
         self.pid = self._process.pid
 
