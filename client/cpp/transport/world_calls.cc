@@ -233,7 +233,9 @@ void WorldCalls::End(Call* call) {
   servers_->Answered(members_[call->member].server.get());
   lost_until_.reset();
   if (call->put == nullptr) return Answered(*call);
-  if (call->puts_left > 0) BeginPut(call->member, *call->put, call->puts_left - 1);
+  if (call->puts_left > 0) return BeginPut(call->member, *call->put, call->puts_left - 1);
+  members_[call->member].put = IdOf(*call->put);
+  members_[call->member].put_at = Clock::now();
 }
 
 void WorldCalls::Answered(const Call& call) {
@@ -304,6 +306,7 @@ void WorldCalls::PutModelAt(const Call& call, Error error) {
   queue_.Return(call.slice);
   const WorldModel& model = *worlds_.models[call.slice.begin];
   if (member.putting == IdOf(model)) return;  // for another slice
+  if (member.put == IdOf(model) && call.begun < member.put_at) return;  // it has come since
   if (++member.not_found > kMostNotFound) {
     error.code = ErrorCode::kFailedPrecondition;
     error.message = "no server keeps the model that it was given: " + error.message;

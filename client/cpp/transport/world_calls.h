@@ -50,6 +50,8 @@ class WorldCalls {
     int most_in_flight{2};
     bool is_passed_over{false};  // it cannot step these worlds with the bits of the others
     std::string putting{};       // the model that it gets now
+    std::string put{};           // the last one that it got, and when
+    Clock::time_point put_at{};
     int not_found{0};            // how often it did not have one
   };
 
