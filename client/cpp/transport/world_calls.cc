@@ -305,7 +305,7 @@ void WorldCalls::PutModelAt(const Call& call, Error error) {
   Member& member = members_[call.member];
   queue_.Return(call.slice);
   const WorldModel& model = *worlds_.models[call.slice.begin];
-  if (member.putting == IdOf(model)) return;  // for another slice
+  if (member.putting == IdOf(model)) return;                            // for another slice
   if (member.put == IdOf(model) && call.begun < member.put_at) return;  // it has come since
   if (++member.not_found > kMostNotFound) {
     error.code = ErrorCode::kFailedPrecondition;

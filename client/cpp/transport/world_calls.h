@@ -52,7 +52,7 @@ class WorldCalls {
     std::string putting{};       // the model that it gets now
     std::string put{};           // the last one that it got, and when
     Clock::time_point put_at{};
-    int not_found{0};            // how often it did not have one
+    int not_found{0};  // how often it did not have one
   };
 
   // A call of gRPC.
