@@ -50,12 +50,14 @@ class RunningCalls {
   Outcome RunHere(const std::atomic<bool>* cancelled, const Make& make) {
     EventLoop loop(polls_);
     Events events(&loop);
+    // A call that is cancelled before it begins could otherwise end first.
+    bool is_cancelled = cancelled != nullptr && *cancelled;
+    if (is_cancelled) events.Cancel();
     Task<Outcome> task = make(&events);
     {
       const std::lock_guard lock(events.mutex());
       task.Start();
     }
-    bool is_cancelled = false;
     while (!task.done() || !events.idle()) {
       if (task.done()) events.CancelTimers();
       loop.HandleNext(cancelled == nullptr || is_cancelled ? kNever : Clock::now() + kFlagPeriod);
@@ -79,6 +81,7 @@ class RunningCalls {
       calls->Add(&call->events_);
       {
         const std::lock_guard lock(call->events_.mutex());
+        call->LookAtFlag();
         call->task_.emplace(make(&call->events_));
         call->task_->Start();
       }
