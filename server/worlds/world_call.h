@@ -84,7 +84,7 @@ class WorldCall {
   ServiceStatus Step(WorkerPool::Lease* worker, Unit* unit, int64_t steps);
   WorldSlice SliceOf(const Unit& unit, int64_t steps) const;
   ServiceStatus Lost(Unit unit, ServiceError how);
-  // An answer about world i of a unit.
+  // The error of an answer that cannot be, about world i of a unit.
   static ServiceStatus WrongAnswer(const Unit& unit, int64_t i);
   bool IsPossible(const WorldProgress& progress, const Unit& unit, int64_t steps) const;
   void EncodeCertificates(const std::vector<sap_mujoco_certificate>& certificates, const Unit& unit,
